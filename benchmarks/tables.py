@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,18 +133,30 @@ def scale() -> list[str]:
 
 
 def cluster() -> list[str]:
-    """verl with vLLM on one GPU beside the hf engine: held-out problems, and training answers in stretches of five."""
-    curves = {name: {row["step"]: row for row in found("h200_verl")[name]} for name in ("verl", "hf")}
+    """verl with vLLM on one GPU beside the hf engine, by stretches of updates; and the memory of one update."""
+    round_ = found("h200_verl")
+    curves = {name: {row["step"]: row for row in round_[name]} for name in ("verl", "hf")}
     looks = sorted(step for step, row in curves["hf"].items() if "val-core/countdown/acc" in row)
     rows = []
     for name, steps in curves.items():
         accuracy = [steps.get(step, {}).get("val-core/countdown/acc") for step in looks]
-        rows.append((f"{name}: held-out, % of 200", *("–" if one is None else f"{100 * one:.1f}" for one in accuracy)))
+        label = f"{name}: held-out, % of {round_['held_out_problems']}"
+        rows.append((label, *("–" if one is None else f"{100 * one:.1f}" for one in accuracy)))
     for name, steps in curves.items():
-        stretches = [[steps[i]["train/acc"] for i in range(look - 4, look + 1) if i in steps] for look in looks[1:]]
+        stretches = [
+            [steps[i]["train/acc"] for i in range(before + 1, look + 1) if i in steps]
+            for before, look in pairwise(looks)
+        ]
         means = [f"{100 * sum(some) / len(some):.1f}" if some else "–" for some in stretches]
-        rows.append((f"{name}: training answers right, %, mean of the last five updates", "–", *means))
-    return table(("updates", *map(str, looks)), rows)
+        rows.append((f"{name}: training answers right, %, mean since the column before", "–", *means))
+    memory = [
+        (f"{'LoRA 16' if one['lora_rank'] else 'all parameters'}, {one['rows']} × {one['tokens']:,}",
+         f"{one['peak_gb']:.1f}", f"{one['estimate_gb']:.1f}", f"{one['peak_gb'] / one['estimate_gb']:.1f}",
+         f"{one['update_s']:.2f}")
+        for one in round_["memory"]["found"]
+    ]  # fmt: skip
+    head = ("135M, answers × tokens", "peak, GB", "rule of thumb, GB", "ratio", "s")
+    return table(("updates", *map(str, looks)), rows) + table(head, memory)
 
 
 def credit() -> list[str]:

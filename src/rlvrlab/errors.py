@@ -5,6 +5,7 @@ LabError
 │   ├── NothingToLearn   a phase found nothing to train on; a run skips it and says so
 │   ├── RecipeError      one or many problems in a recipe, all reported at once
 │   ├── ModelUnavailable a model, or what loads it, is not on this machine and cannot be had now
+│   ├── NotAlike         no results that may be compared with each other: none made, or differently asked
 │   ├── OwnCodeError     a function of the user's own failed; a run goes on once it is mended
 │   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
 ├── RunError             the run folder cannot be used as asked
@@ -59,6 +60,10 @@ class RecipeError(UserError):
 
 class ModelUnavailable(UserError):
     """A model, or a package that loads it, is not on this machine and cannot be had now."""
+
+
+class NotAlike(UserError):
+    """What is to be compared has no results that were made alike: none at all, or answers to different questions."""
 
 
 class OwnCodeError(UserError):

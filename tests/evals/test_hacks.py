@@ -24,8 +24,12 @@ from rlvrlab.judge.hacks.exploits import AS_BODY, AS_FUNCTION
 from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.run import read_events, read_metrics
+from rlvrlab.rewards.binary import Binary
+from rlvrlab.rewards.controls import Constant, Inverted, RandomReward
+from rlvrlab.rewards.overlong import Overlong
+from rlvrlab.rewards.total import is_control
 from rlvrlab.train.session import start
-from rlvrlab.types import Completion, ErrorKind, Problem, Reward, Rollout, Verdict
+from rlvrlab.types import Completion, ErrorKind, Problem, Reward, RewardFunction, Rollout, Verdict
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 
@@ -319,6 +323,34 @@ def test_a_reward_that_is_upside_down_is_found_by_groups_not_by_steps(flipped: s
         told += watch.examine((), row | watch.measure(row, rows)).found
     assert ("hack/backward" in [one.metric for one in told]) is found
     assert len(told) <= 1, "one warning is enough"
+
+
+@pytest.mark.parametrize(
+    ("made", "control"),
+    [(RandomReward(), True), (Inverted(), True), (Constant(), True), (Overlong(of="random"), True),
+     (Overlong(of="binary"), False), (Binary(), False)],
+)  # fmt: skip
+def test_a_reward_says_whether_it_is_a_control(made: RewardFunction, control: bool) -> None:
+    assert is_control(made) is control
+
+
+def test_a_control_arm_is_not_warned_that_its_reward_is_not_earned() -> None:
+    """Wrong answers earn more, the reward rises and the accuracy falls: all that is what an inverted reward is for."""
+    names = ("val-core/answers/acc", "val-core/answers/acc_low", "val-core/answers/acc_high")
+    found: dict[bool, set[str]] = {}
+    for control in (False, True):
+        watch, told = Watch(control=control), set[str]()
+        for step in range(60):
+            rows = [
+                rolled(f"{step}", i < 2, {"form": 0.01 * (i % 2), "correct": float(i >= 2)}, f"answer {i}")
+                for i in range(FEWEST)
+            ]
+            accuracy = 0.6 - 0.01 * step
+            row = {"step": step, "phase": "grpo", "critic/rewards/mean": 0.01 * step, "response_length/mean": 60 - step}
+            row |= dict(zip(names, (accuracy, accuracy - 0.005, accuracy + 0.005), strict=True))
+            told |= {one.metric for one in watch.examine((), row | watch.measure(row, rows)).found}
+        found[control] = told
+    assert found[False] >= {"hack/backward", "hack/held_out_fall", "hack/held_out_trend"} and found[True] == set()
 
 
 def test_an_accuracy_that_falls_beyond_chance_is_found_where_the_two_intervals_touch() -> None:

@@ -80,7 +80,8 @@ def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tm
     names = sorted(json.loads((folders[0] / "analysis/cards/1_sft.json").read_text())["outcomes"])
     truth = ({name: float(i < 3) for i, name in enumerate(names)}, {name: float(i < 9) for i, name in enumerate(names)})
     for folder, outcomes, index in zip(folders, truth, ("10", "3"), strict=True):
-        card = {"phase": "late", "step": 99, "metrics": {}, "outcomes": outcomes, "control": False}
+        asked = {"data": "countdown", "scorer": {"version": "2"}, "protocol_hash": f"hash {index}"}
+        card = {"phase": "late", "step": 99, "metrics": {}, "outcomes": outcomes, "control": False, "asked": asked}
         (folder / f"analysis/cards/{index}_late.json").write_text(json.dumps(card))
         (folder / "analysis/cards/11_control.json").write_text(json.dumps(card | {"control": True, "phase": "control"}))
         for path in folder.glob("evaluations/*/samples.jsonl"):
@@ -90,6 +91,7 @@ def test_the_cards_that_are_compared_are_those_of_the_final_policies(records, tm
     assert (row["before"], row["after"], row["difference"]["mean"]) == (0.25, 0.75, 0.5)
     assert row["difference"]["p"] == compare([0.0] * 12, [1.0] * 6 + [0.0] * 6).p < 0.05, "six won, none lost"
     assert "run: late, step 99; changed: late, step 99" in shown["notes"][1]
+    assert any(note.startswith("The cards differ in their protocol;") for note in shown["notes"])
     for folder in folders:
         [path] = folder.glob("analysis/cards/*_late.json")
         path.write_text(json.dumps({"outcomes": {f"{folder.name} {name}": 1.0 for name in names}}))

@@ -106,6 +106,21 @@ def test_noise_is_not_called_conflict(folder: Path) -> None:
     assert "nothing here tells this conflict from noise" in (folder / "analysis/findings.md").read_text()
 
 
+def test_experiment_md_points_to_an_earlier_state_that_was_better(folder: Path) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    write_story(folder)
+    assert "@best: `rlvr eval" not in (folder / "EXPERIMENT.md").read_text(), "it may be luck"
+    for step, accuracy in ((10, 0.8), (20, 0.2)):
+        ends = {"val-core/x/acc_low": accuracy - 0.1, "val-core/x/acc_high": accuracy + 0.1}
+        rows[step] |= {"val-core/x/acc": accuracy, **ends}
+    (folder / "analysis/findings.md").unlink()
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_story(folder)
+    told = "An earlier state was better beyond chance: dev 80.0 % at step 10, 20.0 % at step 20."
+    text = (folder / "EXPERIMENT.md").read_text()
+    assert told in text and f"`rlvr eval --run {folder}@best`" in text
+
+
 def test_a_story_is_told_once_and_a_strange_record_costs_only_its_part(folder: Path) -> None:
     (folder / "rollouts/step_5.jsonl").write_text('{"steps": [{"credit": 1, "start": "x"}]}\n')
     assert write_story(folder) and "credit: could not be told" in (folder / "analysis/findings.md").read_text()

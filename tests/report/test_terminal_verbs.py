@@ -80,6 +80,20 @@ def test_a_last_value_outside_its_range_has_no_tick(tmp_path, monkeypatch, capsy
     assert "! response_length/clip_ratio 0.828 (normal: ≤ 0.5)" in text and "warned" not in text
 
 
+def test_an_alarm_that_has_not_recovered_says_when_it_was_outside(tmp_path, monkeypatch, capsys) -> None:
+    """The last value is within its range, so the lamp needs another number to be understood."""
+    folder = made_run(tmp_path / "experiments", "odd")
+    rows = [
+        metrics_row(step, 0.5, **{"response_length/clip_ratio": 0.828 if step < 6 else 0.1}) for step in range(3, 8)
+    ]
+    (folder / "logs/metrics.jsonl").write_text(lines(rows))
+    text = inside(monkeypatch, capsys, "show", "odd", folder=tmp_path).stdout
+    assert "✗ response_length/clip_ratio 0.1 (normal: ≤ 0.5), outside at step 5: 0.828, most answers are cut" in text
+    (folder / "logs/metrics.jsonl").write_text(lines(rows[:3]))
+    text = inside(monkeypatch, capsys, "show", "odd", folder=tmp_path).stdout
+    assert "✗ response_length/clip_ratio 0.828" in text and "outside at step" not in text
+
+
 def test_the_cells_of_cards_keep_their_lines(records, monkeypatch, capsys) -> None:
     """An accuracy stands above its interval, in `show` as at the end of training."""
     from rlvrlab.cli.progress import Progress

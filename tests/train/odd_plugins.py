@@ -99,6 +99,15 @@ class Crash:
         raise ZeroDivisionError("a bug of mine")
 
 
+@register("reward", "pays_the_wrong")
+@dataclass(frozen=True)
+class PaysTheWrong:
+    """A mistake in a sign; it does not call itself a control."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        return Reward(float(not verdict.correct), {"wrong": float(not verdict.correct)})
+
+
 @register("sink", "flaky")
 @dataclass(frozen=True)
 class Flaky:

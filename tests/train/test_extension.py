@@ -12,6 +12,7 @@ from slow_cases import some_slow
 from rlvrlab.errors import UserError
 from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.gains import earlier_words
+from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.looks import read_looks
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
@@ -169,3 +170,12 @@ def test_what_a_run_was_before_it_was_made_longer_stays_on_record(tmp_path: Path
     assert not (run / "analysis/report.html").exists()
     [words] = earlier_words(run, read_cards(run))
     assert words.startswith(before) and "; change until step 12: " in words
+
+
+def test_a_control_arm_that_is_made_longer_gets_no_trends(tmp_path: Path) -> None:
+    """Its last line is written anew, for a longer run would not have been evaluated there."""
+    run = finished(tmp_path, "reward.type=inverted", "grpo.steps=42", "eval.every=0", "checkpoint.every=50")
+    extend(run, ["grpo.steps=+1"])
+    rows = read_metrics(run)
+    assert Trend(rows[:-1]).metrics(rows[-1]).keys() & set(TRENDS), "with any other reward there would be some"
+    assert not [key for row in rows for key in row if key in TRENDS]

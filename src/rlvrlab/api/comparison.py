@@ -13,10 +13,9 @@ from rlvrlab.api.evaluation import Folder, evaluate
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import html_table
 from rlvrlab.cli.names import RUN_AT
-from rlvrlab.errors import UserError
+from rlvrlab.errors import NotAlike, UserError
 from rlvrlab.evals.compare import Comparison as Compared
-from rlvrlab.evals.compare import compare_folders
-from rlvrlab.evals.matching import matching
+from rlvrlab.evals.compare_runs import compare_named
 from rlvrlab.record.final import split_run, standing
 
 
@@ -85,8 +84,8 @@ def compare(
     """A paired comparison of two evaluations or runs; several on a side are seeds.
 
     A run stands for its last checkpoint, "DIR@20", "DIR@best" or "DIR@base" for another one; of its evaluations there,
-    those on the most test problems are taken that ask the same of both sides. A checkpoint that has not been evaluated
-    yet is evaluated on its run's test problems first.
+    those on the most test problems are taken that ask the same of both sides, and where there are none, the cards that
+    training made (`Run.cards`). A checkpoint that has neither is evaluated on its run's test problems first.
     """
     sides: list[list[str]] = []
     for side in (before, after):
@@ -97,11 +96,17 @@ def compare(
     if not all(sides):
         raise UserError("compare: name two evaluations or runs")
     sides = [[RUN_AT.convert(one, None, None) for one in side] for side in sides]
-    for run, which in [split_run(one) for side in sides for one in side]:
-        if (run / "config.json").is_file() and not standing(run, which):
-            evaluate(f"{run}@{which}", progress=False)
     first, second = ([Path(one) for one in side] for side in sides)
-    compared = compare_folders(*matching(first, second, anyway), anyway, paired)
+    try:
+        compared = compare_named(first, second, anyway, paired)
+    except NotAlike:
+        runs = [split_run(str(one)) for one in (*first, *second)]
+        missing = [(run, which) for run, which in runs if (run / "config.json").is_file() and not standing(run, which)]
+        if not missing:
+            raise
+        for run, which in missing:
+            evaluate(f"{run}@{which}", progress=False)
+        compared = compare_named(first, second, anyway, paired)
     accepted = compared.measures[0]
     gap = accepted.difference
     return Comparison(

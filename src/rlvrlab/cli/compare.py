@@ -23,10 +23,11 @@ from rlvrlab.errors import UserError
 def command(before: str, after: str, anyway: bool, paired: bool | None, as_json: bool) -> None:
     """Compare two evaluations on the same problems.
 
-    BEFORE and AFTER are each a run (its folder, a part of its name, or `latest`) that was evaluated by `rlvr eval --run
-    RUN`, an evaluation folder, or several of them separated by commas: the seeds of one arm. A run stands for its last
-    checkpoint, RUN@STEP (or @best, @base) for another one; of its evaluations there, those on the most test problems
-    are taken that ask the same of all. The difference is AFTER minus BEFORE.
+    BEFORE and AFTER are each a run (its folder, a part of its name, or `latest`), an evaluation folder, or several of
+    them separated by commas: the seeds of one arm. A run stands for its last checkpoint, RUN@STEP (or @best, @base) for
+    another one; of its evaluations there (`rlvr eval --run RUN`), those on the most test problems are taken that ask
+    the same of all, and where there are none, the cards that training made (eval.test_size). The difference is AFTER
+    minus BEFORE.
 
     \b
     rlvr compare toy_countdown_20261115 latest                two runs
@@ -34,10 +35,9 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
     rlvr compare evaluations/base evaluations/trained         two evaluations
     rlvr compare base_s0,base_s1 trained_s0,trained_s1        two arms of two seeds
     """
-    from rlvrlab.evals.compare import compare_folders
-    from rlvrlab.evals.matching import matching
+    from rlvrlab.evals.compare_runs import compare_named
 
-    comparison = compare_folders(*matching(_side(before), _side(after), anyway), anyway, paired)
+    comparison = compare_named(_side(before), _side(after), anyway, paired)
     if as_json:
         print_json(comparison.facts())
         return

@@ -30,6 +30,8 @@ class Card(NamedTuple):
     """A control arm: the phases after it did not start from here."""
     seed: int | None = None
     """The recipe's seed: what is drawn for pass@k and second tries depends on it; None in cards of older versions."""
+    asked: dict[str, Any] | None = None
+    """Problems, protocol and scorer of the outcomes, as an evaluation records them; None in cards of older versions."""
 
 
 class StoredCard(Record):
@@ -41,6 +43,7 @@ class StoredCard(Record):
     outcomes: dict[str, float]
     control: bool = False
     seed: int | None = None
+    asked: dict[str, Any] | None = None
 
 
 def read_cards(run_folder: Path) -> list[Card]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.errors import UserError
+from rlvrlab.errors import NotAlike
 from rlvrlab.evals.judged import problems_of_roles, sample_of
 from rlvrlab.evals.metrics import Sample, solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
@@ -91,6 +91,7 @@ PROBLEMS = {"keys.data", "keys.path"}
 """Keys of environments that say which problems there are, not how answers to them are judged."""
 QUESTIONS = (("data set", "data", "data"), ("scorer", "scorer", "scorer"), ("protocol", "protocol_hash", "protocol"))
 """What both sides must have been asked alike: in words, the fact that tells, and the fact with its names."""
+NOBODY_JUDGED = "compare: no problem was judged on both sides; evaluate both with the same size and seed"
 ANYWAY = "--anyway, in Python anyway=True"
 PLAIN = ("gen_tokens", "avg_entropy")
 """Measures that are no shares, and neither good nor bad when they move."""
@@ -201,15 +202,15 @@ def compare_folders(
     Several folders on a side are seeds. `paired` compares the i-th of both sides with each other; None does so where
     they are stages of the same runs.
     """
-    notes = _unlike([*before, *after], anyway)
-    notes += refuse_repeats(before, after) + _other_stages(before, after)
+    notes = refuse_unlike([*before, *after], anyway)
+    notes += refuse_repeats(before, after) + other_stages(before, after)
     after, paired = pairs(before, after, paired)
     sides = [[first_turns(stored) for stored in side] for side in (before, after)]
     names = {one.keys[problem.id]: problem for one in (*before, *after) for problem in one.problems}
     (question, score), others = _measures(before[0].examined["protocol"])
     asked = _scores(sides, score)
     if not asked.common:
-        raise UserError("compare: no problem was judged on both sides; evaluate both with the same size and seed")
+        raise NotAlike(NOBODY_JUDGED)
     if len({one.info.get("partial_credit") for one in (*before, *after)}) > 1:
         del others["mean_accuracy"]  # two yardsticks; the notes say so
     tables = {name: _scores(sides, score) for name, score in others.items()}
@@ -223,19 +224,17 @@ def compare_folders(
     rows = [_row(name, scores, paired) for name, scores in told.items()]
     first = _row(question, asked, paired)
     bounds = _bounds(sides, score)
-    if bounds:
-        low, high = (f"{100 * value:+.1f}" for value in bounds)
-        notes.append(f"What could not be judged leaves the difference of {question} between {low} and {high} points.")
+    notes += bounds_note(question, bounds)
     return Comparison(
         data=before[0].examined["data"],
         roles=tuple(sorted({role for one in (*before, *after) for role in one.examined.get("roles", ())})),
-        runs=(tuple(map(_name, before)), tuple(map(_name, after))),
-        checkpoints=(_checkpoints(before), _checkpoints(after)),
+        runs=(tuple(map(name_of, before)), tuple(map(name_of, after))),
+        checkpoints=(checkpoints_of(before), checkpoints_of(after)),
         problems=len(asked.common),
         left_out=len(names) - len(asked.common),
         bounds=bounds,
         seeds=(len(before), len(after)),
-        spread=(_spread(asked.matrix(0)), _spread(asked.matrix(1))),
+        spread=(spread(asked.matrix(0)), spread(asked.matrix(1))),
         paired=paired,
         over=first.difference.over,
         measures=(first, *_adjusted(rows)),
@@ -306,6 +305,14 @@ def _bounds(sides: Sequence[Sequence[Answers]], score: Score) -> tuple[float, fl
     return mean(1, False) - mean(0, True), mean(1, True) - mean(0, False)
 
 
+def bounds_note(question: str, bounds: tuple[float, float] | None) -> list[str]:
+    """What `Comparison.bounds` says, in words; nothing where everything was judged."""
+    if bounds is None:
+        return []
+    low, high = (f"{100 * value:+.1f}" for value in bounds)
+    return [f"What could not be judged leaves the difference of {question} between {low} and {high} points."]
+
+
 def _row(what: str, scores: _Scores, paired: bool, keys: Sequence[str] | None = None) -> Row:
     before, after = scores.matrix(0, keys), scores.matrix(1, keys)
     share = False if what in PLAIN else None
@@ -327,7 +334,8 @@ def _split(kind: str, accepted: _Scores, group: Callable[[str], str], paired: bo
     return _adjusted([_row(f"{kind} {name}", accepted, paired, keys) for name, keys in sorted(members.items())])
 
 
-def _spread(score_SP: Floats) -> float | None:
+def spread(score_SP: Floats) -> float | None:
+    """Standard deviation over seeds of the mean over problems; None where there is one seed."""
     return float(score_SP.mean(axis=1).std(ddof=1)) if len(score_SP) > 1 else None
 
 
@@ -345,25 +353,27 @@ def _contrast(name: str, one: Any, two: Any) -> str:
     return f"{name}: {values or 'their versions'}"
 
 
-def _name(stored: Stored) -> str:
+def name_of(stored: Stored) -> str:
+    """The run that answered, or the evaluation where the policy is none of a run."""
     return str(stored.examined["who"].get("run") or stored.folder.name)
 
 
-def _checkpoints(side: Sequence[Stored]) -> str:
+def checkpoints_of(side: Sequence[Stored]) -> str:
+    """The checkpoints of a side in words, as in `Comparison.checkpoints`."""
     steps = {one.examined["who"].get("step") for one in side}
     return ", ".join(checkpoint_words(step) for step in sorted(step for step in steps if step is not None))
 
 
-def _other_stages(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
+def other_stages(before: Sequence[Stored], after: Sequence[Stored]) -> list[str]:
     """A note where different runs are compared at different steps: part of the difference may be how long they ran."""
     runs = [{one.examined["who"].get("run") for one in side} for side in (before, after)]
-    first, second = _checkpoints(before), _checkpoints(after)
+    first, second = checkpoints_of(before), checkpoints_of(after)
     if not first or not second or first == second or runs[0] == runs[1]:
         return []
     return [f"The sides are at different stages of training: {first} before, {second} after."]
 
 
-def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
+def refuse_unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
     """Notes on where protocol, data set or scorer differ; a refusal unless `anyway`."""
     first, notes = folders[0].examined, []
     for other in folders[1:]:
@@ -372,7 +382,7 @@ def _unlike(folders: Sequence[Stored], anyway: bool) -> list[str]:
                 differ = _contrast(name, first[told], other.examined[told])
                 notes.append(f"{folders[0].folder} and {other.folder} differ in their {differ}")
     if notes and not anyway:
-        raise UserError(f"compare: {notes[0]}; evaluate both alike, or compare anyway ({ANYWAY})")
+        raise NotAlike(f"compare: {notes[0]}; evaluate both alike, or compare anyway ({ANYWAY})")
     if len({one.info.get("partial_credit") for one in folders}) > 1:
         notes.append("mean_accuracy is left out: partial credit was given by different rewards")
     unfinished = [str(one.folder) for one in folders if one.info.get("status") != "finished"]

@@ -108,6 +108,13 @@ def examined_facts(
     identity: Mapping[str, Any], env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
 ) -> dict[str, Any]:
     """All that decides the result: an evaluation folder can be resumed only while none of it has changed."""
+    return {**asked_facts(env, problems, protocol, seed, data), "who": who_of(identity)}
+
+
+def asked_facts(
+    env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
+) -> dict[str, Any]:
+    """What was asked and by whom it is judged: what two results must have alike to be compared."""
     return {
         "data": data,
         "data_hash": content_hash(problems),
@@ -117,7 +124,6 @@ def examined_facts(
         "protocol": protocol.facts(),
         "protocol_hash": protocol.hash,
         "seed": seed,
-        "who": who_of(identity),
     }
 
 

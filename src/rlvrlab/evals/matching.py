@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvrlab.errors import UserError
-from rlvrlab.evals.cards import CARDS
+from rlvrlab.errors import NotAlike, UserError
 from rlvrlab.record.evaluation import Stored, evaluation_facts, read_evaluations
 from rlvrlab.record.final import LAST, checkpoint_words, examined_of, final_step, split_run, standing
 
@@ -34,7 +33,7 @@ def matching(before: Sequence[Path], after: Sequence[Path], anyway: bool = False
     chosen = _best(choices, lambda one: one.asked + one.problems) or _best(choices, lambda one: one.asked)
     if not chosen:
         if not anyway and any(len(some) > 1 for some in choices):
-            raise UserError(_nothing_matches([*before, *after], choices))
+            raise NotAlike(_nothing_matches([*before, *after], choices))
         chosen = [some[-1] for some in choices]  # the comparison itself says what differs
     stored = read_evaluations([one.folder for one in chosen])
     return stored[: len(before)], stored[len(before) :]
@@ -57,7 +56,7 @@ def _candidates(named: Path) -> list[Candidate]:
     if (folder / "config.json").exists():
         inside = [(one.folder, one.facts) for one in standing(folder, which)]
         if not inside:
-            raise UserError(_not_examined(folder, which))
+            raise NotAlike(_not_examined(folder, which))
     else:
         if which != LAST:
             raise UserError(f"{named}: {folder} is no run, so it has no checkpoint {which!r}; leave it out")
@@ -76,10 +75,7 @@ def _not_examined(run: Path, which: str) -> str:
     if which != LAST:
         return f"{run}@{which}: this checkpoint has not been evaluated; `rlvr eval --run {run}@{which}` does"
     if not other:
-        cards = ""
-        if (run / CARDS).is_dir():
-            cards = ", only measured by the cards of its phases, which do not record what two runs must have alike"
-        return f"{run}: this run has not been evaluated{cards}; `rlvr eval --run {run}` does"
+        return f"{run}: this run has not been evaluated; `rlvr eval --run {run}` does"
     at_end = checkpoint_words(final_step(run))
     there = ", ".join(checkpoint_words(step) for step in other)
     name = other[-1] or "base"

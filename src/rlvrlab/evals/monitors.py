@@ -160,15 +160,16 @@ class Standing:
 class Watch:
     """The monitors of a run: health ranges, and whether the reward is earned (see hacks/)."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), preset: object = None) -> None:
-        rows = list(rows)
-        self._trend, self._standing = Trend(rows), Standing(preset)
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), preset: object = None, *, control: bool = False) -> None:
+        """`control`: the reward is a control arm, so nothing is asked about how it is earned."""
+        rows, self._control = list(rows), control
+        self._trend, self._standing = Trend(rows, control=control), Standing(preset)
         for row in rows:
             self._standing.add(health_of(row.get("phase")), row)
 
     def measure(self, row: Mapping[str, Any], rollouts: Sequence[Rollout]) -> dict[str, float]:
         """Further metrics of a step, under hack/."""
-        found = rollout_metrics(rollouts)
+        found = rollout_metrics(rollouts, control=self._control)
         return found | self._trend.metrics({**row, **found})
 
     def examine(self, health: Collection[str], row: Mapping[str, Any]) -> News:

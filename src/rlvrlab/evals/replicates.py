@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.files import read_facts
 
+Side = TypeVar("Side", bound=Stored)
 CLOCK = ("judge_s", "at_s", "server", "attempts")
 """What differs when the same policy answers the same questions again."""
 
@@ -22,12 +23,7 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[st
     The same answers on both sides are no false replicate, but returned as notes: their difference is 0 whatever was
     trained.
     """
-    both = {one.folder.resolve() for one in before} & {one.folder.resolve() for one in after}
-    if both:
-        told = f"{both.pop().name} stands on both sides, so there is nothing to compare"
-        raise UserError(f"compare: {told}; name another run, or another checkpoint of this one (RUN@base, RUN@20)")
-    for side in (before, after):
-        _refuse(side, lambda one: str(one.folder.resolve()), "are the same folder")
+    refuse_same_folders(before, after)
     groups = _same_texts([*before, *after])
     prints = {id(one): answers_of(one) for alike in groups for one in alike}
     same, why, notes = "hold the same answers", "one is a copy, or the same policy was asked twice", list[str]()
@@ -38,10 +34,25 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[st
             _refuse(side, lambda one: prints[id(one)], f"{same}: {why}")
         twins = [(one, two) for one in first for two in second if prints[id(one)] == prints[id(two)]]
         notes += [f"{one.folder} and {two.folder} {same}: {why}" for one, two in twins]
+    refuse_same_runs(before, after)
+    return notes
+
+
+def refuse_same_folders(before: Sequence[Stored], after: Sequence[Stored]) -> None:
+    """Nothing is compared with itself, and counts once on its side."""
+    both = {one.folder.resolve() for one in before} & {one.folder.resolve() for one in after}
+    if both:
+        told = f"{both.pop().name} stands on both sides, so there is nothing to compare"
+        raise UserError(f"compare: {told}; name another run, or another checkpoint of this one (RUN@base, RUN@20)")
+    for side in (before, after):
+        _refuse(side, lambda one: str(one.folder.resolve()), "are the same folder")
+
+
+def refuse_same_runs(before: Sequence[Stored], after: Sequence[Stored]) -> None:
+    """Two results of one run, or of two runs of one seed, are no two replicates."""
     for runs in (before, after):
         _refuse(runs, lambda one: one.examined["who"].get("run"), "are evaluations of one run, {}")
         _refuse(runs, training_seed, "are runs of the same seed, {}")
-    return notes
 
 
 def _refuse(side: Sequence[Stored], mark: Callable[[Stored], object], words: str) -> None:
@@ -90,7 +101,7 @@ def training_seed(stored: Stored) -> int | None:
     return seed if isinstance(seed, int) else None
 
 
-def pairs(before: Sequence[Stored], after: Sequence[Stored], paired: bool | None) -> tuple[Sequence[Stored], bool]:
+def pairs(before: Sequence[Side], after: Sequence[Side], paired: bool | None) -> tuple[Sequence[Side], bool]:
     """The second side in the order of the first, and whether the two are compared run by run.
 
     By itself that is done for stages of the same runs only. Seeds of equal number in two recipes share little, and with

@@ -92,7 +92,7 @@ def standing(run: Path, which: str = LAST) -> list[Examined]:
     """
     found = sorted(examined_of(run), key=lambda one: one.rank)
     if which != LAST:
-        wanted = _step_named(run, which)
+        wanted = step_named(run, which)
         return [one for one in found if one.step == wanted]
     final = final_step(run)
     if final is None:
@@ -101,7 +101,10 @@ def standing(run: Path, which: str = LAST) -> list[Examined]:
     return at_end or [one for one in found if one.info.get(POLICY) == BEST]
 
 
-def _step_named(run: Path, which: str) -> int | None:
+def step_named(run: Path, which: str) -> int | None:
+    """The step that `RUN@which` names: a number, best, last or base; None where the run has no such checkpoint."""
+    if which == LAST:
+        return final_step(run)
     if which == BASE:
         return 0
     if which == BEST:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from rlvrlab.randomness import generator
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import Around, judged, total
+from rlvrlab.rewards.total import Around, Control, judged, total
 from rlvrlab.types import Completion, CountOrZero, Fraction01, Problem, Reward, Verdict
 
 
 @register("reward", "random")
 @dataclass(frozen=True)
-class RandomReward:
+class RandomReward(Control):
     """1 with a fixed chance, 0 otherwise."""
 
     chance: Fraction01 = 0.5
@@ -34,7 +34,7 @@ class RandomReward:
 
 @register("reward", "inverted")
 @dataclass(frozen=True)
-class Inverted(Around):
+class Inverted(Around, Control):
     """Another reward with its sign turned."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
@@ -46,7 +46,7 @@ class Inverted(Around):
 
 @register("reward", "constant")
 @dataclass(frozen=True)
-class Constant:
+class Constant(Control):
     """The same for everyone."""
 
     value: float = 1.0

@@ -38,6 +38,19 @@ class PartialCredit:
         """The reward of a judged answer."""
 
 
+class Control:
+    """Base of rewards that must not teach the task: that right answers earn no more is what they are for."""
+
+    @abstractmethod
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """The reward of a judged answer."""
+
+
+def is_control(reward: RewardFunction) -> bool:
+    """Whether a reward is a control arm, or is wrapped around one."""
+    return isinstance(reward, Control) or (isinstance(reward, Around) and is_control(reward.inner))
+
+
 def total(parts: Mapping[str, float]) -> Reward:
     """A reward whose parts add up to its value; plain additions, whose rounding is the same in every Python."""
     parts = {name: part + 0.0 for name, part in parts.items()}  # + 0.0 turns -0.0 into 0.0, which reads better

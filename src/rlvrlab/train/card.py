@@ -24,12 +24,14 @@ from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, origin_of, read_ca
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.gains import earlier_words, gain_lines, on_test
 from rlvrlab.evals.judged import Judged
+from rlvrlab.evals.kept import asked_facts
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import read_facts, write_atomically, write_rows
 from rlvrlab.record.looks import note_look
+from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import MEND
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.skills.metrics import diversity
@@ -97,7 +99,10 @@ def measure(lab: Lab, phase: str, step: int) -> Measured:
     if mended:
         metrics |= Recovery.of_all(mended).metrics()
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
-    return Measured(Card(phase, step, metrics, outcomes, seed=lab.recipe.seed), answers)
+    seed = lab.recipe.seed
+    facts = redact(asked_facts(lab.env, lab.test, found.protocol, seed, lab.env.name))
+    asked = json.loads(json.dumps(facts, default=str))
+    return Measured(Card(phase, step, metrics, outcomes, seed=seed, asked=asked), answers)
 
 
 def gives_feedback(env: Environment, problem: Problem) -> bool:

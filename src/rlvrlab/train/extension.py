@@ -21,6 +21,7 @@ from rlvrlab.recipe.parse import flatten, parse_overrides
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import seal_of
 from rlvrlab.record.summary import accuracy_of
+from rlvrlab.rewards.total import is_control
 from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.card import keep_card
 from rlvrlab.train.lab import build_lab
@@ -53,7 +54,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
         recipe = after.recipe
         # With a guard, stages or answers drawn ahead, a longer run would know more at this step than its end has saved.
         if end is not None and recipe.guard is None and recipe.protocol is None and recipe.pipeline.lag == 0:
-            _reopen(run, end, recipe.eval.every)
+            _reopen(run, end, recipe.eval.every, control=is_control(after.build("reward")))
     finally:
         run.close()
 
@@ -111,7 +112,7 @@ def _set_end_aside(folder: Path, phases: int) -> Path | None:
     return end
 
 
-def _reopen(run: Run, end: Path, every: int) -> None:
+def _reopen(run: Run, end: Path, every: int, *, control: bool) -> None:
     """Make a checkpoint and a last line of metrics as a longer run would have them at this step."""
     state, rows = checkpoint.read_state(end).unended, read_metrics(run.folder)
     if state is None or not rows or rows[-1]["step"] != state.step:
@@ -123,6 +124,6 @@ def _reopen(run: Run, end: Path, every: int) -> None:
     elif measured:
         run.rewind(lambda number, _: number < len(rows), state.step)
         row = {key: value for key, value in last.items() if not key.startswith("val-") and key not in TRENDS}
-        run.metrics(row | Trend(rows[:-1]).metrics(row))
+        run.metrics(row | Trend(rows[:-1], control=control).metrics(row))
         run.sync()
     checkpoint.reopen(end, run.folder / "checkpoints", state, seal_of(run))

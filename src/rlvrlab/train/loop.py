@@ -21,6 +21,7 @@ from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
+from rlvrlab.rewards.total import is_control
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.stopwatch import watching
 from rlvrlab.train import checkpoint
@@ -55,9 +56,8 @@ def train(
     lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer, patience: Patience
 ) -> State:
     """Run the phases from `state` on, until the end or until asked to stop."""
-    at = Watched(
-        lab, run, sinks, Watch(read_metrics(run.folder), read_info(run.folder).get("preset")), observe, patience
-    )
+    preset, control = read_info(run.folder).get("preset"), is_control(lab.reward)
+    at = Watched(lab, run, sinks, Watch(read_metrics(run.folder), preset, control=control), observe, patience)
     memory = checkpoint.restore_memory(run.folder / "checkpoints", lab, state.step)
     _back_to_origin(at, state)
     while state.phase < len(lab.recipe.phases) and not interrupts.received:
@@ -176,8 +176,9 @@ def _end(at: Watched, phase: Phase, state: State) -> State:
     text = f"phase {phase.name} ends; best {state.best.accuracy:.3f} at step {state.best.step}"
     run.event("phase", text, step=state.step)
     measured = [*on_test(read_cards(run.folder)), *on_dev(run.so_far.phases)]
-    harmed = [gain for gain in measured if gain.phase == phase.name and gain.verdict == "lower" and not phase.control]
-    for line in gain_lines(harmed[:1]):
+    harmed = [gain for gain in measured if gain.phase == phase.name and gain.verdict == "lower"]
+    control = phase.control or (phase.online and is_control(lab.reward))
+    for line in gain_lines(harmed[:1]) if not control else ():
         run.warn(f"harm/{phase.name}", f"phase {line}", step=state.step)
     if phase.control:
         text = f"{phase.name} was a control arm: the next phase starts from the policy of step {state.started_from}"

@@ -57,12 +57,17 @@ TRENDS = ("hack/reward_trend", "hack/length_trend", "hack/entropy_trend", "hack/
 REWARD, LENGTH, ENTROPY = "critic/rewards/mean", "response_length/mean", "actor/entropy"
 
 
-def rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    """The hack/… metrics of one step's rollouts; trends come from `Trend`."""
+def rollout_metrics(rollouts: Sequence[Rollout], *, control: bool = False) -> dict[str, float]:
+    """The hack/… metrics of one step's rollouts; trends come from `Trend`.
+
+    The reward of a control arm has nothing to do with being right on purpose, so that is not measured.
+    """
     judged = [r for r in rollouts if r.reward is not None]
     wrong = [r.reward.value for r in judged if r.reward is not None and not r.verdict.correct]
     out = {"hack/wrong_reward": float(np.mean(wrong))} if wrong else {}
     out |= answer_metrics([(r.problem, r.verdict) for r in judged])
+    if control:
+        return out
     explained = reward_explains(judged)
     out |= {"hack/reward_explains": explained} if explained is not None else {}
     out |= backward_groups(judged)
@@ -172,10 +177,13 @@ def _centred(groups: Sequence[Sequence[Rollout]], of: Any) -> np.ndarray[Any, np
 
 
 class Trend:
-    """The last steps of one phase, as far as trends need them; rebuilt from logs/metrics.jsonl after a resume."""
+    """The last steps of one phase, as far as trends need them; rebuilt from logs/metrics.jsonl after a resume.
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), window: int = WINDOW) -> None:
-        self.window = window
+    A control arm has no trends: what its reward does beside the accuracy follows from how it is made.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = (), window: int = WINDOW, *, control: bool = False) -> None:
+        self.window, self._control = window, control
         self._rows: deque[dict[str, Any]] = deque(maxlen=2 * window)
         self._first_rewards: list[float] = []
         self._began: tuple[float, Interval] | None = None
@@ -186,6 +194,8 @@ class Trend:
     def metrics(self, row: Mapping[str, Any]) -> dict[str, float]:
         """The trends up to this step, which is remembered."""
         self._add(row)
+        if self._control:
+            return {}
         out = self._fall(row) | self._backward(row)
         if REWARD not in row or len(self._rows) < 2 * self.window:
             return out
@@ -235,7 +245,7 @@ class Trend:
         return {HELD_OUT_FALL: now - self._began[0] if rose and fell else 0.0}
 
     def _backward(self, row: Mapping[str, Any]) -> dict[str, float]:
-        """The share of backward groups in the last steps, with the lower end of its interval.
+        """The share of backward groups in the last steps; where that may be a finding, with its interval's lower end.
 
         Counted over groups and not over steps: a reward that is upside down may leave no right answer after two steps.
         """
@@ -243,7 +253,9 @@ class Trend:
         if not row.get(MIXED_GROUPS) or mixed < FEWEST_GROUPS:
             return {}
         backward = int(sum(one.get(BACKWARD_GROUPS, 0) for one in self._rows))
-        return {BACKWARD_SHARE: backward / mixed, BACKWARD_LOW: wilson(backward, mixed).low}
+        share = backward / mixed
+        # The lower end lies below the share, so it is needed only where the share itself is high enough for a finding.
+        return {BACKWARD_SHARE: share} | ({BACKWARD_LOW: wilson(backward, mixed).low} if share > BACKWARD else {})
 
     def _change(self, metric: str) -> tuple[float, float] | None:
         """Mean of the older and of the newer half, where both were measured."""

@@ -28,6 +28,8 @@ class CardRecord(NamedTuple):
     outcomes: dict[str, float]
     """Problem -> 1 if it was solved, else 0; what could not be judged is left out."""
     file: str
+    asked: dict[str, Any]
+    """Problems, protocol and scorer; empty in cards of older versions."""
 
 
 def cards_of(run: RunRecord) -> list[CardRecord]:
@@ -42,7 +44,7 @@ def cards_of(run: RunRecord) -> list[CardRecord]:
             phase, step = words(table.get("phase", "?"), 60), table.get("step")
             cards.append(
                 CardRecord(int(index), phase, step if isinstance(step, int) else None, table.get("control") is True,
-                           metrics, outcomes, f"{FOLDER}{path.name}")
+                           metrics, outcomes, f"{FOLDER}{path.name}", as_table(table.get("asked")))
             )  # fmt: skip
     return sorted(cards, key=lambda card: card.order)
 

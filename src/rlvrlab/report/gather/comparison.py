@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.compare import compare_folders
+from rlvrlab.evals.compare import QUESTIONS, compare_folders
 from rlvrlab.evals.matching import matching
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored
@@ -139,6 +139,9 @@ def _card_test(cards: list[list[tuple[RunRecord, CardRecord]]], names: list[str]
     notes = [count, f"Cards: {told}."]
     if len({words(run.recipe.get("env"), 10**6) for group in cards for run, _ in group}) > 1:
         notes.append("The environments' settings differ: problems of one name are taken to be the same.")
+    asked = [card.asked for card in every if card.asked]
+    if unlike := [name for name, fact, _ in QUESTIONS if len({words(one.get(fact), 10**6) for one in asked}) > 1]:
+        notes.append(f"The cards differ in their {', '.join(unlike)}; `rlvr eval --run RUN` for each asks the same.")
     tables = [{"title": "", "rows": [row]}]
     data = {"names": names, "tables": tables, "notes": notes, "from": place("analysis/cards/")}
     note = f"Paired by problem, greedy answers at the end of each run's last phase. {difference.caution}"

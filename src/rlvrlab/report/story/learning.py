@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlvrlab.evals.gains import better_before
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
 from rlvrlab.report.gather.newcombe import change
@@ -24,7 +25,7 @@ FEW = 5
 
 
 def phases(run: RunRecord) -> Part | None:
-    """Held-out accuracy before, at best and at the end of each phase."""
+    """Held-out accuracy before, at best and at the end of each phase, and where an earlier state was better."""
     found = Summary(line.row for line in run.metrics).phases
     if not found:
         return None
@@ -43,7 +44,8 @@ def phases(run: RunRecord) -> Part | None:
     course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
     picture = pictures.lines("Held-out accuracy", curves, "accuracy", [(m["x"], m["name"]) for m in marks(run)])
-    return Part(tables, {"learning": picture}, [_change(name, entry) for name, entry in found.items()])
+    told = [*(_change(name, entry) for name, entry in found.items()), better_before(run.root)]
+    return Part(tables, {"learning": picture}, [line for line in told if line])
 
 
 def _change(phase: str, entry: dict[str, Any]) -> str:

@@ -1,8 +1,7 @@
 """Log-probabilities of tokens where flash-attn is missing, many rows at a time.
 
-verl 0.9.1 then goes through the rows of a batch one by one in Python, forward and again backward, with a few small
-operations for each token: on a GPU their launches take longer than the model. It also rounds the result to the
-precision of the logits. Here it is a few large operations in single precision, as flash-attn's kernel computes it.
+verl 0.9.1 then goes through the rows of a batch one by one in Python, forward and again backward, and rounds the result
+to the precision of the logits. Here it is a few large operations in single precision, as flash-attn's kernel computes it.
 """
 
 from __future__ import annotations
