@@ -118,17 +118,19 @@ def samples_table(exams: Exams, cut: dict[str, int]) -> str:
 
 
 def parts_table(exams: Exams) -> str:
-    """What the gain of grpo over base consists of, in points of all problems; the four parts add up to it."""
+    """What the gain of grpo over base consists of, in points of all problems; the parts add up to it."""
     grpo = exams.whole("grpo")
     mean_P = {what: np.mean([marks_of(exams, what, arm) for arm in grpo], axis=0) for what in ("greedy", "told")}
     base_P = {what: marks_of(exams, what, "base") for what in ("greedy", "told")}
     ended_P = marks_of(exams, "ended", "base")
     gain_P = mean_P["told"] - base_P["told"]
+    formless_P = base_P["told"] - base_P["greedy"]
     parts = {
-        "base told the right number, not in the form": base_P["told"] - base_P["greedy"],
-        "problems that base did not end": gain_P * (1 - ended_P),
-        "problems that base ended": gain_P * ended_P,
-        "grpo told the right number, not in the form": mean_P["greedy"] - mean_P["told"],
+        "base ended with the right number in another form": formless_P * ended_P,
+        "base ended, other gains": gain_P * ended_P,
+        "base was cut off, and the last number of its text was right": formless_P * (1 - ended_P),
+        "base was cut off, other gains": gain_P * (1 - ended_P),
+        "grpo told the right number in another form": mean_P["greedy"] - mean_P["told"],
         "all: grpo − base, greedy": mean_P["greedy"] - base_P["greedy"],
     }
     return markdown(["part of the gain", "points"], [[name, points(one.mean())] for name, one in parts.items()])
