@@ -1,4 +1,4 @@
-"""The tables of the five phases of Qwen2.5-Coder: python studies/coding_five_phase/qwen_tables.py [FILE]
+"""The tables of the five phases of Qwen2.5-Coder: python studies/coding_five_phase/qwen_tables.py [FILE [WORD]]
 
 What each phase was for, second tries beside blind ones, what became right and wrong, what DECLARATION.md decides; arms
 and differences are those of studies/exam_tables.py. Scores are in %, differences in points.
@@ -179,10 +179,12 @@ def every_table(exams: Exams) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Print them."""
+    """Print them, or those whose titles begin with the second word given."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
     for title, table in every_table(Exams(path)):
-        print(f"### {title}\n\n{table}\n")
+        if title.startswith(wanted):
+            print(f"### {title}\n\n{table}\n")
 
 
 if __name__ == "__main__":
