@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rlvrlab.cli import main
+from rlvrlab.evals.cards import Card
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.write import write_story
 
@@ -146,3 +147,12 @@ def test_names_in_pictures_are_text() -> None:
     drawn = pictures.heat("a<b", ["<script>"], ["&"], [[None]])
     assert "<script>" not in drawn and "&lt;script&gt;" in drawn
     assert ElementTree.fromstring(pictures.bars("t", [("x", -1.0, None, None)], "y")) is not None
+
+
+def test_where_there_are_test_problems_the_answer_is_about_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = {"sft": 10, "grpo": 30}
+    cards = [Card(name, 0, {}, {f"p{i}": float(i < n) for i in range(40)}, False) for name, n in right.items()]
+    monkeypatch.setattr("rlvrlab.report.story.learning.read_cards", lambda _: cards)
+    write_story(folder)
+    told = (folder / "analysis/findings.md").read_text()
+    assert "grpo added to it: test 25.0 → 75.0 %, +50.0 points [" in told and "(dev, greedy)" not in told

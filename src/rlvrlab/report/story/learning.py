@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvrlab.evals.gains import better_before
+from rlvrlab.evals.cards import read_cards
+from rlvrlab.evals.gains import better_before, gain_lines, on_test
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
 from rlvrlab.report.gather.newcombe import change
@@ -25,7 +26,10 @@ FEW = 5
 
 
 def phases(run: RunRecord) -> Part | None:
-    """Held-out accuracy before, at best and at the end of each phase, and where an earlier state was better."""
+    """Held-out accuracy before, at best and at the end of each phase, and where an earlier state was better.
+
+    The words are of test problems where the run was examined on them; dev problems have chosen, and are fewer.
+    """
     found = Summary(line.row for line in run.metrics).phases
     if not found:
         return None
@@ -44,7 +48,8 @@ def phases(run: RunRecord) -> Part | None:
     course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
     picture = pictures.lines("Held-out accuracy", curves, "accuracy", [(m["x"], m["name"]) for m in marks(run)])
-    told = [*(_change(name, entry) for name, entry in found.items()), better_before(run.root)]
+    told = gain_lines(on_test(read_cards(run.root))) or [_change(name, entry) for name, entry in found.items()]
+    told.append(better_before(run.root))
     return Part(tables, {"learning": picture}, [line for line in told if line])
 
 
