@@ -194,6 +194,18 @@ def test_the_comparison_of_a_submission_is_checked_like_that_of_a_task(
     assert answer["detail"].startswith("config.extra.comparison") and field in answer["detail"]
 
 
+def test_reading_a_batch_keeps_nobody_else_waiting(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[threading.Thread] = []
+
+    def noted(form: Any) -> Any:
+        readers.append(threading.current_thread())
+        return task_of(form)
+
+    monkeypatch.setattr("rlvrlab.judge.fusion.server.task_of", noted)
+    status, _, _ = running.post("/judge", {"items": [{"code": "x = 1", "task": {"kind": "syntax"}}]})
+    assert status == 200 and len(readers) == 1 and readers[0] is not running.thread
+
+
 def test_a_refusal_does_not_send_the_request_back(running: Running) -> None:
     much = "x" * 100_000
     for path, content in (

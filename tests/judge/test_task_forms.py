@@ -23,7 +23,7 @@ from rlvrlab.judge.jail.limits import AT_MOST, MEGABYTE, Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
-from rlvrlab.judge.task_forms import KINDS, task_of
+from rlvrlab.judge.task_forms import KINDS, LONGEST_NUMBER, task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.types import ErrorKind
 
@@ -119,6 +119,24 @@ def test_a_field_of_the_wrong_type_is_told_with_its_place_and_what_may_stand_the
 def test_neither_are_other_forms_tasks(form: Any) -> None:
     with pytest.raises(UserError, match=ONE_LINE.pattern):
         task_of(form)
+
+
+def test_numbers_of_a_call_have_a_length_that_can_be_worked_with() -> None:
+    def task_with(value: Any) -> Any:
+        return task_of({**FORMS["calls"], "calls": [{"plain": ["tuple", [["tuple", [value]], 1]]}]})
+
+    for size, allowed in ((LONGEST_NUMBER, True), (LONGEST_NUMBER + 1, False)):
+        digits, number = "1" * size, ["int", "0x" + "f" * (size - 2)]
+        for value in (
+            number, ["Decimal", digits], ["range", [0, number, 3]], ["complex", ["1", "0." + digits[2:]]],
+            ["dict", [[1, ["list", [number]]]]], ["dict", [[["Decimal", digits], 1]]],
+        ):  # fmt: skip
+            if allowed:
+                assert task_with(value)
+            else:
+                with pytest.raises(UserError, match=r"plain: a number of 100,001 characters; allowed: at most 100,000"):
+                    task_with(value)
+    assert task_with(["list", ["Decimal", digits]]).calls[0].arguments == (["Decimal", digits],), "these are texts"
 
 
 NOT_EVEN_TASKS = [

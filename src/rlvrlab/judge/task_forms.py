@@ -30,6 +30,10 @@ MOST_BITS_SHOWN = 64
 LONGEST_ECHO = 300
 PLAIN = "plain"
 """The only key of a call that is written exactly, as in jail/plain.py, instead of as JSON."""
+LONGEST_NUMBER = 100_000
+"""Characters of a number in such a call: making a range or a fraction of longer ones takes seconds or hours."""
+NUMBERS, MAPPINGS = {"int", "float", "Decimal"}, {"dict", "Counter", "OrderedDict", "defaultdict"}
+"""Tags of plain data whose content is one text, and of those whose content is pairs."""
 CALL_PARTS = ("arguments", "expected", "named")
 
 Place = tuple[Any, ...]
@@ -176,6 +180,9 @@ def _record(kind: Any, value: Any, place: Place) -> Any:
 def _exact_call(form: dict[str, Any], place: Place) -> dict[str, Any]:
     """A call as jail/plain.py writes it: (arguments, expected), or those and the named ones."""
     where = _spelled((place, PLAIN))
+    longest = _longest_number(form[PLAIN])
+    if longest > LONGEST_NUMBER:
+        raise UserError(f"{where}: a number of {longest:,} characters; allowed: at most {LONGEST_NUMBER:,}")
     try:
         parts = plain.decode(form[PLAIN])
     except Exception as error:
@@ -184,6 +191,22 @@ def _exact_call(form: dict[str, Any], place: Place) -> dict[str, Any]:
     if not isinstance(parts, tuple) or len(parts) not in (2, 3) or len(form) > 1:
         raise UserError(f"{where}: {shown(parts)}; allowed: (arguments, expected, named), and no other key")
     return dict(zip(CALL_PARTS, parts, strict=False))
+
+
+def _longest_number(form: Any) -> int:
+    """Characters of the longest number in a value that is written exactly, before any of them is made."""
+    longest, waiting = 0, [form]
+    while waiting:
+        match waiting.pop():
+            case [str(tag), str(text)] if tag in NUMBERS:
+                longest = max(longest, len(text))
+            case ["complex", [str(real), str(imaginary)]]:
+                longest = max(longest, len(real), len(imaginary))
+            case [str(tag), list(pairs)] if tag in MAPPINGS:
+                waiting += [part for pair in pairs if isinstance(pair, list) for part in pair if type(part) is list]
+            case [str(), list(items)]:
+                waiting += [item for item in items if type(item) is list]
+    return longest
 
 
 @cache

@@ -25,6 +25,7 @@ from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.judge.statistics import Stopwatch
 from rlvrlab.judge.task_forms import task_of
+from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
 
@@ -132,12 +133,17 @@ class JudgeServer:
             raise UserError(
                 f"items: {len(items)} of them; at most {MOST_ITEMS} in one request, send the others in another"
             )
-        pairs = [(str(item.get("code", "")), task_of(item.get("task", {}))) for item in items]
         judges = [self.hasty if item.get("every_test") is False else self.judge for item in items]
-        async with self._place(max(1, len(pairs))):
+        async with self._place(max(1, len(items))):
+            # Not on the event loop: many large fractions or tables take long to make, and others are waiting.
+            pairs = await asyncio.to_thread(_programs_and_tasks, items)
             asked = zip(judges, pairs, strict=True)
             verdicts = await asyncio.gather(*(judge.judge(code, task) for judge, (code, task) in asked))
         return {"verdicts": [wire.verdict_to_wire(verdict) for verdict in verdicts]}
+
+
+def _programs_and_tasks(items: list[dict[str, Any]]) -> list[tuple[str, Task]]:
+    return [(str(item.get("code", "")), task_of(item.get("task", {}))) for item in items]
 
 
 async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
