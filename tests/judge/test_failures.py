@@ -109,6 +109,14 @@ def test_a_name_that_the_answer_leaves_without_a_value_is_its_own_failure(judge:
     assert judge.verify(task, answer).correct is False
 
 
+@pytest.mark.parametrize("size", [1_000, 60_000, 199_000])
+def test_a_long_program_is_judged_however_little_memory_it_may_take(judge: Judge, size: int) -> None:
+    """What it takes to read it is not the answer's: it must not fail before it is inside, and so stay unjudged."""
+    task = CallsTask("f", (Call((1,), 2),), limits=Limits(memory_mb=4))
+    assert judge.verify(task, RIGHT + "# " + "😀" * size).correct is True
+    assert judge.verify(task, WRONG + "# " + "😀" * size).correct is False
+
+
 # The machine's.
 
 UNDER_A_LIMIT = """
