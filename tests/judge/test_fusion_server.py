@@ -175,6 +175,25 @@ def test_bad_requests_are_named(running: Running, path: str, content: Any, statu
     assert (found, "detail" in answer) == (status, True)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("rel_tol", 10**400, id="huge"),
+        ("abs_tol", True),
+        ("abs_tol", -1),
+        ("rel_tol", "1"),
+        ("kind", ["float"]),
+        ("depth", 1),
+    ],
+)
+def test_the_comparison_of_a_submission_is_checked_like_that_of_a_task(
+    running: Running, field: str, value: Any
+) -> None:
+    status, answer, _ = running.post("/submit", submission(ADDS, CONTEST, extra={"comparison": {field: value}}))
+    assert status == 422
+    assert answer["detail"].startswith("config.extra.comparison") and field in answer["detail"]
+
+
 def test_a_refusal_does_not_send_the_request_back(running: Running) -> None:
     much = "x" * 100_000
     for path, content in (

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
+import sqlite3
+import tracemalloc
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +19,10 @@ from click.testing import CliRunner
 from rlvrlab.cli.judge import command
 from rlvrlab.errors import UserError
 from rlvrlab.judge.compare import Comparison
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import AT_MOST, MEGABYTE, Limits
 from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.modes.mathematics import MathTask
+from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.task_forms import KINDS, task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.types import ErrorKind
@@ -132,6 +138,54 @@ def test_a_task_made_in_python_is_held_to_the_same(judge: Judge) -> None:
     assert [verdict.error for verdict in verdicts] == [ErrorKind.BAD_TASK] * len(NOT_EVEN_TASKS)
     assert all("task." in verdict.detail and "allowed" in verdict.detail for verdict in verdicts)
     assert judge.verify(replace(NOT_EVEN_TASKS[0], inprocess=True), PROGRAM).flags == ("integrity: weak",)
+
+
+@pytest.mark.parametrize(("name", "most"), list(AT_MOST.items()))
+def test_a_limit_beyond_its_bound_is_told_with_the_bound(name: str, most: int) -> None:
+    assert task_of({"kind": "syntax", "limits": {"cpu_s": 1, name: most // 4}})
+    with pytest.raises(UserError, match=rf"task\.limits: .*{name} is {most + 1}.*; allowed: at most {most}$"):
+        task_of({"kind": "syntax", "limits": {"wall_s": 1, name: most + 1}})
+
+
+def test_output_that_would_fill_the_memory_of_the_judge_may_not_be_asked_for() -> None:
+    for size in (100_000, 200_000, 1 << 24):
+        with pytest.raises(UserError, match="output_mb is"):
+            task_of({"kind": "syntax", "limits": {"output_mb": size}})
+
+
+def test_the_most_output_that_may_be_asked_for_takes_no_memory_of_its_own(judge: Judge) -> None:
+    task = StdioTask((("", "yes" * 500_000),), limits=Limits(output_mb=AT_MOST["output_mb"]))
+    judge.verify(task, "print('warm')")
+    tracemalloc.start()
+    try:
+        assert judge.verify(task, "print('yes' * 500_000)").correct
+        assert tracemalloc.get_traced_memory()[1] < 64 * MEGABYTE
+    finally:
+        tracemalloc.stop()
+
+
+NO_SQL_TASKS: dict[str, list[Any]] = {
+    "database": [None, 5], "gold": [5, None], "twins": ["abc", [5], None], "engine": ["x", None, []],
+    "float_tolerance": [math.nan, math.inf, -1.0, 1.5, 10**400, True, "0"],
+    "most_rows": [0, -5, 10**30, 1.5, True, None], "limits": [None, 5],
+}  # fmt: skip
+
+
+def test_tasks_of_sql_and_mathematics_are_held_to_their_fields(judge: Judge, tmp_path: Path) -> None:
+    assert set(NO_SQL_TASKS) == {one.name for one in fields(SqlTask)}
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        connection.execute("CREATE TABLE a (b)")
+    right = SqlTask(str(tmp_path / "a.sqlite"), "SELECT 1")
+    odd = [(name, replace(right, **{name: value})) for name, values in NO_SQL_TASKS.items() for value in values]
+    *verdicts, last = judge.verify_many([(task, "SELECT 1") for task in (*(task for _, task in odd), right)])
+    for (name, task), verdict in zip(odd, verdicts, strict=True):
+        assert verdict.error is ErrorKind.BAD_TASK, task
+        assert f"task.{name}" in verdict.detail and "allowed: " in verdict.detail
+    assert last.correct, "its neighbours are no reason to leave it unjudged"
+    wide = replace(right, most_rows=10_000_000, float_tolerance=1)
+    assert judge.verify(wide, "SELECT 1").correct
+    verdict = judge.verify(MathTask(5), "5")  # type: ignore[arg-type]
+    assert (verdict.error, "task.gold: 5; allowed: a text" in verdict.detail) == (ErrorKind.BAD_TASK, True)
 
 
 def test_rlvr_judge_names_the_file(tmp_path: Path) -> None:

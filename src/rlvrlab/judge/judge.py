@@ -16,7 +16,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from rlvrlab.errors import JudgeLost
+from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge import code
 from rlvrlab.judge.finding import judge_failed
 from rlvrlab.judge.isolation import chosen_level
@@ -26,10 +26,11 @@ from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.traces import Trace
 from rlvrlab.judge.packages import check_installed
 from rlvrlab.judge.statistics import Latency, Stopwatch
+from rlvrlab.judge.task_forms import check
 from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Image
 from rlvrlab.judge.workers.pool import Pool, default_size
-from rlvrlab.types import Verdict
+from rlvrlab.types import Verdict, bad_task
 
 T = TypeVar("T")
 AnyTask = Task | SqlTask | MathTask
@@ -128,15 +129,26 @@ class Judge:
         return verdicts
 
     async def _judge(self, items: Sequence[Item], labels: Sequence[str]) -> list[Verdict]:
-        others = [i for i, (task, _) in enumerate(items) if not isinstance(task, SqlTask)]
-        queries = [[i for i, (task, _) in enumerate(items) if _engine(task) == engine] for engine in self._sql]
+        refused = {i: verdict for i, (task, _) in enumerate(items) if (verdict := self._refusal(task))}
+        others = [i for i, (task, _) in enumerate(items) if not isinstance(task, SqlTask) and i not in refused]
+        sought = [(i, _engine(task)) for i, (task, _) in enumerate(items) if i not in refused]
+        queries = [[i for i, wanted in sought if wanted == engine] for engine in self._sql]
         *answered, rest = await asyncio.gather(
             *(self._judge_queries([items[i] for i in some]) for some in queries),
             asyncio.gather(*(self._timed(*items[i], labels[i]) for i in others)),
         )
         order = [i for some in (*queries, others) for i in some]
         placed = dict(zip(order, [verdict for some in (*answered, rest) for verdict in some], strict=True))
-        return [placed[i] for i in range(len(items))]
+        return [refused.get(i) or placed[i] for i in range(len(items))]
+
+    def _refusal(self, task: AnyTask) -> Verdict | None:
+        """The verdict on a task of SQL or mathematics that is none; the code judge checks its own tasks."""
+        if isinstance(task, SqlTask | MathTask):
+            try:
+                check(task)
+            except UserError as error:
+                return bad_task(str(error), isolation=self.level)
+        return None
 
     async def _timed(self, task: AnyTask, answer: str, label: str) -> Verdict:
         try:

@@ -17,7 +17,10 @@ from types import NoneType
 from typing import Any, Literal, NoReturn, cast, get_args, get_origin, get_type_hints
 
 from rlvrlab.errors import UserError
+from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.jail import plain
+from rlvrlab.judge.modes.mathematics import MathTask
+from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 
 KINDS: dict[str, Any] = {"stdio": StdioTask, "calls": CallsTask, "tests": TestsTask, "syntax": SyntaxTask}
@@ -46,7 +49,12 @@ def task_of(form: Any) -> Task:
     return cast(Task, _reader(KINDS[kind])({key: value for key, value in form.items() if key != "kind"}, TASK))
 
 
-def check(task: Task) -> None:
+def comparison_of(form: Any, where: str) -> Comparison:
+    """A comparison from JSON; UserError says which part is wrong, and what may stand there."""
+    return cast(Comparison, _reader(Comparison)(form, (where,)))
+
+
+def check(task: Task | SqlTask | MathTask) -> None:
     """UserError where a task that was made in Python holds what its fields do not allow."""
     kind: Any = type(task)
     _reader(kind)(task, TASK)
@@ -109,6 +117,26 @@ FITS: dict[Any, Callable[[Any], bool]] = {
 }
 
 
+RANGES: dict[tuple[type, str], tuple[float, float]] = {
+    (SqlTask, "float_tolerance"): (0.0, 1.0),
+    (SqlTask, "most_rows"): (1, 10_000_000),
+}
+"""The least and the most that a number may be, where not every one makes sense. Limits and comparisons check theirs."""
+
+
+def _ranged(kind: Any, name: str, read: Reader) -> Reader:
+    """What reads this field of a record and refuses numbers outside its range."""
+    if (kind, name) not in RANGES:
+        return read
+    least, most = RANGES[kind, name]
+
+    def within(value: Any, place: Place) -> Any:
+        number = read(value, place)
+        return number if least <= number <= most else _refuse(number, f"from {least:,} to {most:,}", place)
+
+    return within
+
+
 def _endless(hint: Any, value: Any, place: Place) -> tuple[Any, ...]:
     """`tuple[X, ...]`, of any length."""
     if not isinstance(value, list | tuple):
@@ -163,4 +191,5 @@ def _fields(kind: Any) -> tuple[dict[str, Reader], frozenset[str]]:
     """What reads each field of a record, and the names of those that have no default."""
     hints = get_type_hints(kind)
     needed = [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
-    return {one.name: _reader(hints[one.name]) for one in fields(kind)}, frozenset(needed)
+    readers = {one.name: _ranged(kind, one.name, _reader(hints[one.name])) for one in fields(kind)}
+    return readers, frozenset(needed)

@@ -24,11 +24,12 @@ from typing import Any, NamedTuple
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.code import CodeJudge
-from rlvrlab.judge.compare import RSTRIP_LINES, Comparison, same_text
+from rlvrlab.judge.compare import RSTRIP_LINES, same_text
 from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.modes.stdio import TEXT_KINDS, no_output
+from rlvrlab.judge.task_forms import comparison_of
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import ErrorKind, Verdict
 
@@ -80,10 +81,8 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
 
 async def _contest(code: str, tests: list[Any], config: Form, execute: Execute) -> list[Form]:
     extra = _table(config, "extra")
-    try:
-        policy = Comparison(**extra["comparison"]) if "comparison" in extra else RSTRIP_LINES
-    except (TypeError, ValueError) as error:
-        raise UserError(f"config.extra.comparison: {error}") from None
+    given = extra.get("comparison", RSTRIP_LINES)
+    policy = comparison_of(given, "config.extra.comparison")
     if policy.kind not in TEXT_KINDS:
         raise UserError(f"config.extra.comparison: {policy.kind!r} is for values; for text: {', '.join(TEXT_KINDS)}")
     done: list[Form] = []

@@ -12,8 +12,14 @@ PROCESSES = 64
 """Per user, in a container that allows processes at all."""
 FILES = 64
 """Open descriptors."""
-LONGEST_S, LARGEST_MB = 1_000_000, 1 << 24
-"""Largest limits that are accepted: more would be no limit, and might not fit the kernel's types."""
+LONGEST_S, LARGEST_MB, LARGEST_OUTPUT_MB = 1_000_000, 1 << 24, 1 << 10
+"""Largest limits that are accepted: more would be no limit, and might not fit the kernel's types. Output has a smaller
+bound because the judge holds all of it in its own memory."""
+AT_MOST = {
+    "cpu_s": LONGEST_S, "job_cpu_s": LONGEST_S, "wall_s": LONGEST_S,
+    "memory_mb": LARGEST_MB, "output_mb": LARGEST_OUTPUT_MB, "scratch_mb": LARGEST_MB,
+}  # fmt: skip
+"""The largest value of each field of Limits, in their order."""
 LONGEST_SQL = 100_000
 """Characters of a query."""
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
@@ -43,9 +49,9 @@ class Limits:
     def __post_init__(self) -> None:
         if not all(type(size) is int for size in (self.memory_mb, self.output_mb, self.scratch_mb)):
             raise ValueError(f"limits in MB must be whole numbers: {self}")
-        times = all(0 < seconds <= LONGEST_S for seconds in (self.cpu_s, self.job_cpu_s, self.wall_or_default_s))
-        if not times or not all(0 < size <= LARGEST_MB for size in (self.memory_mb, self.output_mb, self.scratch_mb)):
-            raise ValueError(f"limits must be positive, at most {LONGEST_S} s and {LARGEST_MB} MB: {self}")
+        for (name, most), value in zip(AT_MOST.items(), self.fields, strict=True):
+            if not 0 < value <= most:
+                raise ValueError(f"limits must be positive and bounded: {name} is {value!r}; allowed: at most {most}")
 
     @property
     def fields(self) -> tuple[float | int, ...]:

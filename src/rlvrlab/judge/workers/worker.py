@@ -95,8 +95,7 @@ class Child:
 
     def collect(self, ended: list[Any]) -> Ran:
         """Read what it wrote, never more than its limit."""
-        largest = self.limits.output_mb * MEGABYTE
-        stdout, stderr = (os.pread(file, largest + 1, 0) for file in (self.stdout, self.stderr))
+        stdout, stderr = (_beginning(file, self.limits.output_mb * MEGABYTE + 1) for file in (self.stdout, self.stderr))
         self.drain()
         code, reason, cpu_s, wall_s, peak_mb = ended
         inside = os.pread(self.job, len(INSIDE), 0) == INSIDE
@@ -109,6 +108,15 @@ class Child:
         for file in (self.stdout, self.stderr, self.job, self.incoming, self.report):
             if file >= 0:
                 os.close(file)
+
+
+def _beginning(file: int, most: int) -> bytes:
+    """The first bytes of a file. Memory is taken for what it holds, however many bytes it might have held."""
+    pieces, size = [], 0
+    while piece := os.pread(file, min(MEGABYTE, most - size), size):
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
 
 
 def memory_file(content: bytes) -> int:
