@@ -94,6 +94,29 @@ def test_a_sound_task_that_looks_odd_without_an_answer_is_judged(judge: Judge, t
     assert judge.verify(task, "def f(x):\n    return 0\n").correct is False
 
 
+NAMES_THAT_THE_ANSWER_GIVES = [
+    "for x in f(3): pass\nassert x == 2", "try:\n    f(-1)\nexcept ValueError:\n    ok = True\nassert ok",
+    "def check():\n    if f(1): r = 1\n    assert r == 1\ncheck()", "match f(1):\n    case [s]: pass\nassert s == 1",
+    "with suppress(Exception):\n    v = f(1)[0]\nassert v == 2", "assert eval(f(1)) == 2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NAMES_THAT_THE_ANSWER_GIVES)
+def test_a_name_that_the_answer_leaves_without_a_value_is_its_own_failure(judge: Judge, text: str) -> None:
+    """The tests bind it, or got it from the answer: an empty result must not make the task a bad one."""
+    task = TestsTask("f", (text,), setup="from contextlib import suppress")
+    answer = "def f(x):\n    return 'no_such_name' if EVAL else []\n".replace("EVAL", str("eval" in text))
+    assert judge.verify(task, answer).correct is False
+
+
+@pytest.mark.parametrize("size", [1_000, 60_000, 199_000])
+def test_a_long_program_is_judged_however_little_memory_it_may_take(judge: Judge, size: int) -> None:
+    """What it takes to read it is not the answer's: it must not fail before it is inside, and so stay unjudged."""
+    task = CallsTask("f", (Call((1,), 2),), limits=Limits(memory_mb=4))
+    assert judge.verify(task, RIGHT + "# " + "😀" * size).correct is True
+    assert judge.verify(task, WRONG + "# " + "😀" * size).correct is False
+
+
 # The machine's.
 
 UNDER_A_LIMIT = """

@@ -21,7 +21,7 @@ from rlvrlab.judge.isolation import Isolation, chosen_level, probe
 from rlvrlab.judge.jail import kernel, landlock, seccomp
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
-from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 from rlvrlab.types import ErrorKind
 
@@ -338,3 +338,10 @@ def test_a_file_that_may_be_written_may_be_emptied_and_no_other(tmp_path: Path) 
         (tmp_path / name).write_text("text")
     assert walled(tmp_path / "file") == b"+-"
     assert [(tmp_path / name).read_text() for name in ("file", "beside")] == ["", "text"]
+
+
+def test_tests_beside_a_candidate_have_no_folder_to_write_to(judge: Judge) -> None:
+    """What they left there, later tests of the same worker could find."""
+    write = "try:\n    open('left', 'w').close()\nexcept OSError:\n    kept = False\nelse:\n    kept = True\n"
+    text = f"{write}assert f(1) == 2 and not kept"
+    assert judge.verify(TestsTask("f", (text,)), "def f(x):\n    return x + 1\n").correct is True

@@ -34,7 +34,7 @@ SEQUENCES = {"list", "tuple", "deque"}
 SETS = {"set", "frozenset"}
 MAPPINGS = {"dict", "Counter", "OrderedDict", "defaultdict"}
 TABLES = {"Series", "DataFrame"}
-MOST_DIMENSIONS, MOST_EMPTY = 64, 100
+MOST_DIMENSIONS, MOST_EMPTY, LONGEST_AXIS = 64, 100, 1 << 40
 """Of an array: numpy allows no more dimensions; (1000000000, 0) is a shape that costs its sender nothing."""
 ARRAYS_ARE_LISTS = {"json", "float", "unordered"}
 INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
@@ -42,6 +42,8 @@ DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?
 SHORT_DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3})?", re.ASCII)
 """How a Decimal writes itself, without exponents that would fill the memory."""
 LONGEST_NUMBER = 400
+LONGEST_RANGE = 4096
+"""Bits up to which ranges of the same numbers are equal; of longer ones, to divide costs what their sender likes."""
 DEEPEST = 3 * plain.DEEPEST + 3
 """Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]."""
 LARGEST_RATIO = 9
@@ -204,7 +206,9 @@ def _pair(form: Any) -> list[Any]:
 
 def _nested(shape: Any, items: list[Any]) -> Any:
     """Items in the order of memory as nested lists of this shape; an array of no dimensions is its one item."""
-    if math.prod(shape) != len(items) or len(shape) > MOST_DIMENSIONS:
+    if len(shape) > MOST_DIMENSIONS or not all(type(length) is int and 0 <= length <= LONGEST_AXIS for length in shape):
+        raise ValueError("no shape of an array")
+    if math.prod(shape) != len(items):
         raise ValueError("the items do not fill the shape")
     if len(shape) == 0:
         return items[0]
@@ -239,7 +243,9 @@ def _merged_leaf(form: Any) -> Any:
     if form[0] == "bytearray":
         return ["bytes", form[1]]
     if form[0] == "range":
-        return ["range", _ends(range(*map(plain.whole, form[1])))]
+        ends = [plain.whole(one) for one in form[1]]
+        short = max(map(int.bit_length, ends), default=0) <= LONGEST_RANGE
+        return ["range", _ends(range(*ends)) if short else [plain.encode(one) for one in ends]]
     ratio = _ratio(form)
     return form if ratio is None else _merged_ratio(form[0], *ratio)
 

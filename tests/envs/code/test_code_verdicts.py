@@ -207,8 +207,14 @@ PURE = [
     "from typing import List\nimport math\nclass S:\n    def __init__(self): self.x = math.pi",
     "class S(dict):\n    pass\nprint('{} of {:>3.1f}'.format(1, 2.5))",
     "match 1:\n    case x: print(x)",
+    "from typing import Optional\nclass Node:\n    next: Optional[int] = None\nn = Node()\nn.next = n",
 ]
 IMPURE = [
+    "x = 1\n# vim: set fileencoding=utf-7 :", "\n\n# coding: utf-7", "ｒeturn = 3",
+    "UnicodeDecodeError('u', b'', -9, -8, '')",
+    "import re\nre.RegexFlag", "int.mro()", "from fractions import Fraction\nFraction.numerator = 1",
+    "from collections import Counter\nc = Counter\nc.items = len", "from typing import Sequence\nSequence.index = len",
+    "from typing import Sequence\ndef f(s):\n    s.index = len\nf(Sequence)",
     "open('/x')", "import os", "import sys\nsys.modules", "import sys\ns = sys\ns.modules", "import re\nre.enum.sys",
     "().__class__", "(i for i in ()).gi_frame.f_back", "type(1)", "getattr(1, 'x')", "from sys import *", "eval('1')",
     "from functools import singledispatch", "import sys as t", "match 1:\n    case int(real=r): pass", "def",

@@ -24,6 +24,7 @@ LONGEST_SQL = 100_000
 """Characters of a query."""
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
+SMALL_JOB, READING, COPIES = 64 * 1024, 16, 8
 UNLIMITED = 1 << 64
 """RLIM_INFINITY is -1 in Python and UNLIMITED - 1 in the kernel; `% UNLIMITED` turns the first into the second."""
 
@@ -74,6 +75,15 @@ def apply_to_worker() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     # CPython ignores SIGXFSZ: too much output would look like an OSError instead of the limit it is.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
+def to_be_read(size: int) -> int:
+    """Bytes of memory that a job of this size needs before its program runs, beyond what any job does.
+
+    A program or an argument is copied some times on its way, in up to four bytes for each character. Were that the
+    job's own, a long comment could make an answer fail before it is inside, which is nobody's verdict.
+    """
+    return 0 if size < SMALL_JOB else (READING + COPIES * -(-size // MEGABYTE)) * MEGABYTE
 
 
 KINDS = (resource.RLIMIT_CPU, resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_STACK)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import keyword
 import re
 import sys
 import warnings
@@ -35,6 +36,17 @@ INNER = ("_", "f_", "gi_", "cr_", "ag_", "tb_", "co_")
 DUNDER = {"__name__", "__init__"}
 OWNER = "obj"
 """The attribute of an AttributeError that holds the object which was asked, and so a whole module."""
+CODING = re.compile(r"^[ \t\f]*#.*?coding[:=]", re.MULTILINE)
+"""A line that names an encoding, where it is one of the first two."""
+READS_MEMORY = {"UnicodeDecodeError", "UnicodeEncodeError", "UnicodeTranslateError"}
+"""Exceptions that read at the positions they are given, without a check."""
+OPENS_CLASSES = {"mro", "RegexFlag"}
+"""Ways to a class that makes classes with any method."""
+FIXED = {"math", "itertools", "heapq", "bisect", "sys", "functools"}
+FIXED_NAMES = {"deque", "defaultdict"}
+"""Modules, and names of others, whose classes nobody can change by setting an attribute."""
+ANNOTATIONS = {"annotation", "returns"}
+"""Fields of a syntax tree that hold them."""
 LOOKS_INSIDE = re.compile(r"\{[^{}:!]*[.\[]")
 """A field of `str.format` that asks for an attribute or a member: `{0.__globals__}`."""
 
@@ -45,6 +57,8 @@ def is_pure(program: str) -> bool:
     It has to be all that is run: a name that something above it imports would pass for one of the program's own. It is
     read as bytes, as it is compiled: a line that names another encoding can make other words of the same text.
     """
+    if CODING.search(program):  # which of its lines are the first two, what stands above it decides
+        return False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -55,7 +69,33 @@ def is_pure(program: str) -> bool:
     # A module is only ever asked for one of its names: held in a variable or passed on, it could be asked for any.
     named = sum(map(_is_module, nodes))
     asked = sum(isinstance(node, ast.Attribute) and _is_module(node.value) for node in nodes)
+    if any(map(_sets_attribute, nodes)) and not _brings_nothing_to_change(nodes):
+        return False
     return named == asked and all(_harmless(node) and _names_no_insides(node) for node in nodes)
+
+
+def _sets_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+
+
+def _brings_nothing_to_change(nodes: list[ast.AST]) -> bool:
+    """Is there nothing whose methods the program could replace? They are called when a result is read or followed.
+
+    Names of typing pass a change on to the class that they stand for, so they may stand in annotations alone.
+    """
+    typed: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Import(names) if not all(one.name in FIXED for one in names):
+                return False
+            case ast.ImportFrom("typing", names):
+                typed |= {one.asname or one.name for one in names}
+            case ast.ImportFrom(module, names):
+                if module not in FIXED and not all(one.name in FIXED_NAMES for one in names):
+                    return False
+    roots = [value for node in nodes for name, value in ast.iter_fields(node) if name in ANNOTATIONS]
+    inside = {id(node) for root in roots if isinstance(root, ast.AST) for node in ast.walk(root)}
+    return all(id(node) in inside for node in nodes if isinstance(node, ast.Name) and node.id in typed)
 
 
 def _is_module(node: ast.AST) -> bool:
@@ -66,7 +106,7 @@ def _harmless(node: ast.AST) -> bool:
     match node:
         case ast.Name(name):
             own = not hasattr(builtins, name) or name in FUNCTIONS or _is_exception(name)
-            return own or name in DUNDER
+            return (own and name not in READS_MEMORY) or name in DUNDER
         case ast.ClassDef():  # what makes the class may be a function of the program's, and is given all names of it
             return not any(isinstance(inner, ast.Import) for inner in ast.walk(node))
         case ast.Attribute(ast.Name(module), attr, context) if module in MODULES:
@@ -87,12 +127,17 @@ def _harmless(node: ast.AST) -> bool:
 
 
 def _names_no_insides(node: ast.AST) -> bool:
-    """No identifier begins with two underscores, wherever it is used or bound: `case __builtins__:` binds one too."""
+    """No identifier begins with two underscores, wherever it is used or bound: `case __builtins__:` binds one too.
+
+    None is a keyword either: written in other letters (`ｒeturn`), one may be a variable, which a trace would take for
+    an end.
+    """
     if isinstance(node, ast.Constant):
         return True
     for _, value in ast.iter_fields(node):
         names = value if isinstance(value, list) else [value]
-        if any(isinstance(name, str) and name.startswith("__") and name not in DUNDER for name in names):
+        texts = [name for name in names if isinstance(name, str)]
+        if any(keyword.iskeyword(name) or (name.startswith("__") and name not in DUNDER) for name in texts):
             return False
     return True
 
@@ -103,7 +148,8 @@ def _may_take(module: str, name: str) -> bool:
 
 
 def _harmless_attribute(name: str) -> bool:
-    return name not in sys.stdlib_module_names and not name.startswith(INNER) and name != OWNER
+    opens = name == OWNER or name in OPENS_CLASSES
+    return name not in sys.stdlib_module_names and not name.startswith(INNER) and not opens
 
 
 def _is_exception(name: str) -> bool:

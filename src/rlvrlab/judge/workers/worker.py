@@ -26,7 +26,7 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.frames import scan
 from rlvrlab.judge.jail.jobfile import INSIDE, Terms, head
-from rlvrlab.judge.jail.limits import MEGABYTE, Limits
+from rlvrlab.judge.jail.limits import MEGABYTE, Limits, to_be_read
 from rlvrlab.judge.jail.packages import ONE_THREAD
 from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
 from rlvrlab.judge.workers.orders import Image, Order, Ran
@@ -238,7 +238,10 @@ class Worker:
         self.count += 1
         terms = Terms(order.limits, order.scratch, order.followed)
         content = marshal.dumps((order.peer is not None, dict(order.job)))
-        child = Child(self.count, order, memory_file(head(terms, self.imported) + content), self.cancel)
+        address_space, data = self.imported
+        spare = to_be_read(len(content))
+        beginning = head(terms, (address_space + spare, data + spare))
+        child = Child(self.count, order, memory_file(beginning + content), self.cancel)
         stdin = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY)
         peer = stdin if order.peer is None else order.peer
         descriptors = [stdin, child.stdout, child.stderr, child.report, peer, child.job]

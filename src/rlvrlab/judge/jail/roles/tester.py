@@ -9,9 +9,10 @@ Tests that were made to go on after a failed assert (roles/asserts.py) have it n
 
 from __future__ import annotations
 
+import ast
 import builtins
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -25,6 +26,8 @@ NEVER_MADE_HERE = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError
 """Exceptions that read memory at the positions they are given, without a check; their common kind comes instead."""
 
 LONGEST_REASON = 200
+BINDING = {"name", "asname", "rest"}
+"""Fields of a syntax tree that give a name a value: functions, classes, imports, `except … as`, patterns."""
 
 
 class CandidateGone(BaseException):
@@ -170,7 +173,7 @@ def run(job: Job, report: Report) -> None:
     remote = Remote(peer, job["entry_point"])
     module.__dict__.update({"candidate": remote, job["entry_point"].rpartition(".")[2]: remote})
     for piece in pieces:
-        raised, noted = _failure(piece, module, remote), notes.taken()
+        raised, noted = _failure(piece, module, remote, job), notes.taken()
         if remote.broken:
             report("candidate_gone", remote.broken)
             return
@@ -178,7 +181,7 @@ def run(job: Job, report: Report) -> None:
     report("complete", remote.called)
 
 
-def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote) -> tuple[str, ...] | None:
+def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote, job: Job) -> tuple[str, ...] | None:
     """Run one piece of the tests: None when it passes, else the kind of failure (bad_test, raised, failed) and why."""
     try:
         exec(piece, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
@@ -188,9 +191,25 @@ def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote) ->
         name, text = type(error).__name__, message_of(error)[:LONGEST_REASON]
         if error is remote.raised:
             return "raised", name, text
-        if isinstance(error, NameError):
+        if isinstance(error, NameError) and _never_bound(error, (job["setup"], *job["tests"])):
             return "bad_test", f"{text}: the tests use other names of the solution; judge this task in process"
         if isinstance(error, ImportError):
             return "bad_test", f"{name}: {text}"
         return "failed", text if isinstance(error, AssertionError) else f"{name}: {text}"
     return None
+
+
+def _never_bound(error: NameError, tests: Sequence[str]) -> bool:
+    """Do the tests use this name without ever giving it a value? Else the answer decides whether it has one.
+
+    `for x in candidate(3): pass; assert x` fails by its name where the answer is empty, and a text that the tests
+    evaluate may hold any name; neither is the task's fault.
+    """
+    if isinstance(error, UnboundLocalError):
+        return False
+    nodes = [node for text in tests for node in ast.walk(ast.parse(text))]
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    fields = [value for node in nodes for name, value in ast.iter_fields(node) if name in BINDING]
+    bound |= {value for value in fields if isinstance(value, str)}
+    return error.name in used - bound
