@@ -159,9 +159,12 @@ def _fixed(readers: tuple[Reader, ...], value: Any, place: Place) -> tuple[Any, 
 
 def _record(kind: Any, value: Any, place: Place) -> Any:
     readers, needed = _fields(kind)
-    if isinstance(value, kind):
-        given: Mapping[str, Any] = {name: getattr(value, name) for name in readers}
-    elif kind is Call and isinstance(value, dict) and PLAIN in value:
+    if isinstance(value, kind):  # made in Python: nothing can be missing, and it was complete when it was made
+        for name, read_field in readers.items():
+            read_field(getattr(value, name), (place, name))
+        return value
+    given: Mapping[str, Any]
+    if kind is Call and isinstance(value, dict) and PLAIN in value:
         given = _exact_call(value, place)
     elif isinstance(value, dict):
         given = value
