@@ -242,7 +242,7 @@ def test_in_a_text_of_many_numbers_each_of_them_counts(judge: Judge, last: int, 
 @needs_math_verify
 @pytest.mark.slow
 def test_an_endless_answer_is_ended(judge: Judge) -> None:
-    verdict = judge.verify(MathTask("5", Limits(cpu_s=1.0, memory_mb=1024)), "9^{9^{9^9}}")
+    verdict = judge.verify(MathTask("5", limits=Limits(cpu_s=1.0, memory_mb=1024)), "9^{9^{9^9}}")
     assert verdict.correct is False and verdict.error in (ErrorKind.TIMEOUT, ErrorKind.MEMORY)
 
 
