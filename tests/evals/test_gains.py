@@ -19,17 +19,17 @@ def card(phase: str, right: int, of: int = 40, *, control: bool = False) -> Card
 @pytest.mark.parametrize(
     ("before", "after", "said", "advice"),
     [
-        (0, 30, "grpo added to it: test 0.0 → 75.0 %, +75.0 points [", ""),
-        (30, 0, "grpo made it worse: test 75.0 → 0.0 %, -75.0 points [", "rlvr check reward"),
+        (0, 30, "grpo raised accuracy: test 0.0 → 75.0 %, +75.0 points [", ""),
+        (30, 0, "grpo lowered accuracy: test 75.0 → 0.0 %, -75.0 points [", "rlvr check reward"),
         (
             20,
             21,
-            "grpo added nothing that is beyond chance: test 50.0 → 52.5 %, +2.5 points [",
+            "grpo added nothing beyond chance: test 50.0 → 52.5 %, +2.5 points [",
             "more test problems",
         ),
-        (21, 20, "grpo added nothing that is beyond chance: test 52.5 → 50.0 %, -2.5 points [", "several seeds"),
-        (40, 40, "grpo added nothing that is beyond chance", "nearly all was solved before it"),
-        (0, 0, "grpo added nothing that is beyond chance", "no answer is right"),
+        (21, 20, "grpo added nothing beyond chance: test 52.5 → 50.0 %, -2.5 points [", "several seeds"),
+        (40, 40, "grpo added nothing beyond chance", "nearly all was solved before it"),
+        (0, 0, "grpo added nothing beyond chance", "no answer is right"),
     ],
 )
 def test_a_phase_says_what_it_added_and_what_follows(before: int, after: int, said: str, advice: str) -> None:

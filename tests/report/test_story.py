@@ -155,4 +155,4 @@ def test_where_there_are_test_problems_the_answer_is_about_them(folder: Path, mo
     monkeypatch.setattr("rlvrlab.report.story.learning.read_cards", lambda _: cards)
     write_story(folder)
     told = (folder / "analysis/findings.md").read_text()
-    assert "grpo added to it: test 25.0 → 75.0 %, +50.0 points [" in told and "(dev, greedy)" not in told
+    assert "grpo raised accuracy: test 25.0 → 75.0 %, +50.0 points [" in told and "(dev, greedy)" not in told

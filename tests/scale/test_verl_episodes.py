@@ -17,7 +17,7 @@ from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import resolve
 from rlvrlab.rewards.binary import Binary
 from rlvrlab.rollout.collect import collect
-from rlvrlab.scale.verl import EPISODES, episode_loop
+from rlvrlab.scale.verl import EPISODES, episode_loop, reward
 from rlvrlab.scale.verl.episode_loop import played, told_of
 from rlvrlab.scale.verl.keys import settings
 from rlvrlab.scale.verl.reward import completion_of
@@ -65,8 +65,8 @@ def test_a_tool_that_the_machine_fails_at_is_asked_again(
         raise InfrastructureError("no processes left")
 
     monkeypatch.setattr(episode_loop, "carried_out", broken)
-    monkeypatch.setattr(episode_loop, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(episode_loop, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(reward, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(reward, "PATIENCE_S", 0.05)
     with pytest.raises(InfrastructureError, match="the tool python could not be used: no processes left"):
         episode(good(ENV, PROBLEM))
     assert len(asked) > 1

@@ -23,5 +23,6 @@ def test_harm_beyond_chance_is_warned_of_unless_the_reward_is_a_control(
     assert ("harm/grpo" in told) is warned and ("hack/backward" in told) is warned
     if warned:
         assert (
-            told["harm/grpo"].startswith("phase grpo made it worse: dev ") and "rlvr check reward" in told["harm/grpo"]
+            told["harm/grpo"].startswith("phase grpo lowered accuracy: dev ")
+            and "rlvr check reward" in told["harm/grpo"]
         )

@@ -46,8 +46,8 @@ class Gain(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As `grpo added nothing that is more than chance: test 58.1 → 60.5 %, +2.3 points [-4.7, +9.3]`."""
-        said = {"higher": "added to it", "lower": "made it worse", "not shown": "added nothing that is beyond chance"}
+        """As `grpo added nothing beyond chance: test 58.1 → 60.5 %, +2.3 points [-4.7, +9.3]`."""
+        said = {"higher": "raised accuracy", "lower": "lowered accuracy", "not shown": "added nothing beyond chance"}
         numbers = f"{self.role} {100 * self.before:.1f} → {100 * self.after:.1f} %"
         interval = f"{_points(self.mean)} points [{_points(self.low)}, {_points(self.high)}]"
         count = f", {self.problems} problems" if self.problems else ""

@@ -43,7 +43,8 @@ SHORT_DECIMAL = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:E[+-][0-9]{1,3}
 """How a Decimal writes itself, without exponents that would fill the memory."""
 LONGEST_NUMBER = 400
 LONGEST_RANGE = 4096
-"""Bits up to which ranges of the same numbers are equal; of longer ones, to divide costs what their sender likes."""
+"""Ranges of numbers with more bits are compared by their ends: to find their last member is a division that takes as
+long as their sender likes."""
 DEEPEST = 3 * plain.DEEPEST + 3
 """Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]."""
 LARGEST_RATIO = 9

@@ -142,7 +142,7 @@ class Judge:
         return [refused.get(i) or placed[i] for i in range(len(items))]
 
     def _refusal(self, task: AnyTask) -> Verdict | None:
-        """The verdict on a task of SQL or mathematics that is none; the code judge checks its own tasks."""
+        """bad_task where a task of SQL or mathematics is malformed; the code judge checks its own tasks."""
         if isinstance(task, SqlTask | MathTask):
             try:
                 check(task)

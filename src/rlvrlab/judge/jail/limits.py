@@ -25,6 +25,7 @@ LONGEST_SQL = 100_000
 ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
 SMALL_JOB, READING, COPIES = 64 * 1024, 16, 8
+"""A job of more bytes than the first gets so many megabytes to be read in, and so many times its own size."""
 UNLIMITED = 1 << 64
 """RLIM_INFINITY is -1 in Python and UNLIMITED - 1 in the kernel; `% UNLIMITED` turns the first into the second."""
 

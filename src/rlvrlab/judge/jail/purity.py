@@ -41,12 +41,12 @@ CODING = re.compile(r"^[ \t\f]*#.*?coding[:=]", re.MULTILINE)
 READS_MEMORY = {"UnicodeDecodeError", "UnicodeEncodeError", "UnicodeTranslateError"}
 """Exceptions that read at the positions they are given, without a check."""
 OPENS_CLASSES = {"mro", "RegexFlag"}
-"""Ways to a class that makes classes with any method."""
+"""Attributes that lead to a class by which classes with any method can be made."""
 FIXED = {"math", "itertools", "heapq", "bisect", "sys", "functools"}
 FIXED_NAMES = {"deque", "defaultdict"}
 """Modules, and names of others, whose classes nobody can change by setting an attribute."""
 ANNOTATIONS = {"annotation", "returns"}
-"""Fields of a syntax tree that hold them."""
+"""Fields of a syntax tree that hold annotations."""
 LOOKS_INSIDE = re.compile(r"\{[^{}:!]*[.\[]")
 """A field of `str.format` that asks for an attribute or a member: `{0.__globals__}`."""
 

@@ -14,12 +14,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
+from uuid import uuid4
 
 from rlvrlab.envs.tool_calls import Call, Result
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.rollout.episodes import Episode, carried_out
 from rlvrlab.scale.verl.job import current
-from rlvrlab.scale.verl.reward import EPISODE, FIRST_PAUSE_S, LONGEST_PAUSE_S, PATIENCE_S, problem_of, scored
+from rlvrlab.scale.verl.reward import EPISODE, problem_of, scored, tries
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Tokenizer, unjudged
 
 Draw = Callable[[Request], Awaitable[Completion]]
@@ -38,16 +39,14 @@ async def played(problem: Problem, prompt: tuple[int, ...], most: int, draw: Dra
 
 async def _result(problem: Problem, call: Call) -> Result:
     """What the tool answers, asked again with growing pauses while the machine fails at it."""
-    start, pause = time.monotonic(), FIRST_PAUSE_S
-    while True:
+    async for last in tries():
         try:
             [result] = await asyncio.to_thread(carried_out, [(problem, call)])
-            return result
+            break
         except (InfrastructureError, OSError) as error:
-            if time.monotonic() - start >= PATIENCE_S:
+            if last:
                 raise InfrastructureError(f"the tool {call.tool} could not be used: {error}") from None
-        await asyncio.sleep(pause)
-        pause = min(LONGEST_PAUSE_S, 2 * pause)
+    return result
 
 
 def told_of(completion: Completion) -> dict[str, Any]:
@@ -63,8 +62,6 @@ class EpisodeHooks:
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
         """One answer to a row of the data, over as many turns as it takes."""
-        from uuid import uuid4
-
         from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
         job = current()

@@ -13,7 +13,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -79,12 +79,20 @@ def problem_of(job: Job, extra_info: dict[str, Any], ground_truth: str) -> Probl
 
 
 async def _patiently(job: Job, problem: Problem, text: str) -> Verdict:
-    start, pause = time.monotonic(), FIRST_PAUSE_S
-    while True:
+    async for last in tries():
         verdict = await asyncio.wrap_future(_desk(job).hand_in(problem, text))
-        if verdict.correct is not None or time.monotonic() - start >= PATIENCE_S:
-            return verdict
-        await asyncio.sleep(pause)
+        if verdict.correct is not None or last:
+            break
+    return verdict
+
+
+async def tries() -> AsyncIterator[bool]:
+    """Goes on with growing pauses for PATIENCE_S seconds; True says that it is the last try."""
+    start, pause, last = time.monotonic(), FIRST_PAUSE_S, False
+    while not last:
+        last = time.monotonic() - start >= PATIENCE_S
+        yield last
+        await asyncio.sleep(0 if last else pause)
         pause = min(LONGEST_PAUSE_S, 2 * pause)
 
 
