@@ -14,8 +14,15 @@ from types import ModuleType
 
 from rlvrlab.judge.jail import files
 
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "ARROW_IO_THREADS")
-"""Environment variables that keep linear algebra from starting threads: a process with threads cannot be forked."""
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "ARROW_IO_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # the allocator that pyarrow, and so pandas, brings along on x86_64
+}
+"""Environment variables that keep packages from starting threads: a process with threads cannot be forked."""
 OWN = "rlvrlab"
 USED_OFTEN = {
     "numpy": "numpy.linalg numpy.random numpy.fft numpy.polynomial numpy.ma numpy.testing",

@@ -175,7 +175,7 @@ class Worker:
         # LD_BIND_NOW: functions of shared libraries are looked up once, not by every child that first calls them.
         environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "LD_BIND_NOW": "1"}
         if site:
-            environment |= dict.fromkeys(ONE_THREAD, "1")
+            environment |= ONE_THREAD
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             pass_fds=[control, orders],
