@@ -175,6 +175,42 @@ def test_bad_requests_are_named(running: Running, path: str, content: Any, statu
     assert (found, "detail" in answer) == (status, True)
 
 
+RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
+MBPP = {"id": 1, "test_list": ["assert f(1) == 2"], "entry_point": "f", "canonical_solution": "def f(x): return x + 1"}
+NO_TEXTS: tuple[Any, ...] = (5, 0.5, True, [], ["x = 1"], {}, {"code": "x = 1"})
+
+
+@pytest.mark.parametrize("nothing", [None, *NO_TEXTS], ids=repr)
+def test_what_is_no_text_is_a_broken_request_and_no_wrong_answer(running: Running, nothing: Any) -> None:
+    syntax = {"code": "x = 1", "task": {"kind": "syntax"}}
+    for path, content, field in (
+        ("/judge", {"items": [syntax, {**syntax, "code": nothing}]}, "items[1].code"),
+        ("/run_code", {"code": nothing, "language": "python"}, "code"),
+        ("/submit", submission(ADDS, CONTEST) | {"completion": nothing}, "completion"),
+    ):
+        status, answer, _ = running.post(path, content)
+        assert status == 422 and answer["detail"].startswith(f"{field}: ") and "a string is needed" in answer["detail"]
+    status, answer, _ = running.post("/judge", {"items": [{"task": {"kind": "syntax"}}]})
+    assert status == 422 and answer["detail"].startswith("items[0].code: None")
+
+
+@pytest.mark.parametrize("value", NO_TEXTS, ids=repr)
+@pytest.mark.parametrize("field", ["entry_point", "prompt", "begun", "canonical_solution", "test_setup_code"])
+def test_a_submitted_row_whose_texts_are_none_is_refused(running: Running, field: str, value: Any) -> None:
+    row = {**MBPP, field: value}
+    status, answer, _ = running.post("/submit", submission(RIGHT, row))
+    assert status == 422 and answer["detail"].startswith(f"provided_data.{field}: "), answer
+    status, answer, _ = running.post("/submit", submission(RIGHT, {**MBPP, "test_list": [MBPP["test_list"][0], value]}))
+    assert status == 422 and "tests[1]" in answer["detail"], answer
+
+
+@pytest.mark.parametrize("field", ["stdin", "files", "fetch_files"])
+@pytest.mark.parametrize("value", [0, 5, False, 0.5, {"a": 5}, [5]], ids=repr)
+def test_parts_of_a_run_are_held_to_their_types(running: Running, field: str, value: Any) -> None:
+    status, answer, _ = running.post("/run_code", {"code": "x = 1", "language": "python", field: value})
+    assert status == 422 and field in answer["detail"]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -278,7 +314,6 @@ def test_half_a_character_is_the_rows_fault(running: Running, test: dict[str, An
 
 
 ASSERTS = {"id": 1, "test": "def check(candidate):\n    assert candidate(1) == 2\n", "entry_point": "f"}
-RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
 
 
 def test_submit_keeps_wrong_answers_bad_rows_and_machine_failures_apart(

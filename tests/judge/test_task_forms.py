@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from rlvrlab.cli.judge import command
 from rlvrlab.errors import UserError
+from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.jail.limits import AT_MOST, MEGABYTE, Limits
 from rlvrlab.judge.judge import Judge
@@ -204,6 +205,28 @@ def test_tasks_of_sql_and_mathematics_are_held_to_their_fields(judge: Judge, tmp
     assert judge.verify(wide, "SELECT 1").correct
     verdict = judge.verify(MathTask(5), "5")  # type: ignore[arg-type]
     assert (verdict.error, "task.gold: 5; allowed: a text" in verdict.detail) == (ErrorKind.BAD_TASK, True)
+
+
+@pytest.mark.parametrize("answer", [None, 5, True, b"x = 1", ["x = 1"], {"x": 1}], ids=repr)
+def test_an_answer_that_is_no_text_is_a_malformed_request_and_never_wrong(judge: Judge, answer: Any) -> None:
+    right = CallsTask("f", (Call((1,), 1),))
+    tasks = (right, StdioTask((("1", "1"),)), SyntaxTask(), MathTask("5"), SqlTask("none.sqlite", "SELECT 1"))
+    *verdicts, neighbour = judge.verify_many([*((task, answer) for task in tasks), (right, PROGRAM)])
+    assert all(one.error is ErrorKind.BAD_TASK and "answer: " in one.detail for one in verdicts), verdicts
+    assert neighbour.correct
+    verdict = judge.call(CodeJudge(judge.pools["code"]).judge(answer, right))
+    assert verdict.error is ErrorKind.BAD_TASK and "program: " in verdict.detail
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\x00", b"# coding: latin-1\nx = '\xe9'\n", PROGRAM.encode("utf-16")], ids=repr
+)
+def test_a_file_that_is_no_text_is_no_wrong_answer(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s.py").write_bytes(content)
+    (tmp_path / "t.json").write_text(json.dumps({"kind": "syntax"}))
+    result = CliRunner().invoke(command, [str(tmp_path / "s.py"), "-p", str(tmp_path / "t.json")])
+    assert isinstance(result.exception, UserError) and result.exception.exit_code == 2
+    assert str(tmp_path / "s.py") in str(result.exception)
 
 
 def test_rlvr_judge_names_the_file(tmp_path: Path) -> None:
