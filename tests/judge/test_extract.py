@@ -242,8 +242,9 @@ def test_the_only_tag(text: str, inner: str | None) -> None:
     assert tagged(text) == inner
 
 
-PIECES = ("```\n", "  ```\n", " \t", "\t ```\n\t\t x\n", "```python\n", "```a\n~~~b\n", "`", "``` ", " ", "\n", "\n ", "\r", "\r\n", "a,", "a, ", "x = 1\n",
-          "<think>", "</think>", "<answer>", "\\boxed{", "####", "SELECT ", "{", " return")  # fmt: skip
+PIECES = ("```\n", "```python\n", "```a\n~~~b\n", "`", "``` ", " ", "\n", "\n ", "\r", "\r\n", "a,", "a, ", "x = 1\n",
+          "  ```\n", " \t", "\t ```\n\t\t x\n", "1. ```\n", "<think>", "</think>", "<answer>", "\\boxed{", "####",
+          "SELECT ", "{", " return")  # fmt: skip
 
 
 @pytest.mark.slow

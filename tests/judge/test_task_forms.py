@@ -26,6 +26,7 @@ from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.task_forms import KINDS, LONGEST_NUMBER, task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
+from rlvrlab.judge.written import Written
 from rlvrlab.types import ErrorKind
 
 SAMPLES: dict[str, Any] = {
@@ -137,7 +138,8 @@ def test_numbers_of_a_call_have_a_length_that_can_be_worked_with() -> None:
             else:
                 with pytest.raises(UserError, match=r"plain: a number of 100,001 characters; allowed: at most 100,000"):
                     task_with(value)
-    assert task_with(["list", ["Decimal", digits]]).calls[0].arguments == (["Decimal", digits],), "these are texts"
+    texts = ["list", ["Decimal", digits]]
+    assert task_with(texts).calls[0].arguments == (Written(texts),), "these are texts"
 
 
 NOT_EVEN_TASKS = [
