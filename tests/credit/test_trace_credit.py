@@ -120,13 +120,17 @@ def test_only_check_sums_leave_the_jail_and_only_tasks_of_calls_can_be_followed(
     assert all(type(value) is int and value > 1000 for seen in calls[0] for value in seen.values.values())
 
 
-def test_the_step_is_found_in_prose_and_fences_too(problem: Problem) -> None:
+@pytest.mark.parametrize("blanks", ["", "   "])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_step_is_found_in_prose_and_fences_too(problem: Problem, blanks: str, end: str) -> None:
     env = Minicode(style="chat")
-    texts = [f"So:\n```python\ndef f(x):\n{body}```\n" for body in (RIGHT, " x=x[:3]\n return min(x+[0])\n")]
-    rollouts = judged(problem, env, texts)
+    bodies = (RIGHT, " x=x[:3]\n return min(x+[0])\n")
+    lines = [["So:", *("```python\ndef f(x):\n" + body + "```").split("\n")] for body in bodies]
+    rollouts = judged(problem, env, ["".join(f"{blanks}{line}{end}" for line in some) for some in lines])
+    assert rollouts[0].verdict.correct
     [one] = trace_credits(Trace(), rollouts, env, spell).answers.values()
     [step] = [step for step, credit in zip(one.trajectory.segments.steps, one.raw_S, strict=True) if credit < 0]
-    assert step.text == " return min(x+[0])\n"
+    assert step.text == f"{blanks} return min(x+[0]){end}"
 
 
 def test_a_program_that_cannot_be_followed_is_left_to_its_group(problem: Problem) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Never
@@ -78,9 +79,15 @@ class NoJudge:
         raise Handed(items[0][1])
 
 
+def unindented(text: str) -> str:
+    """Without the blanks before each line: those of a block in a list are its fence's, not the program's."""
+    return re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE)
+
+
 def read_by_reader(text: str, begun: str) -> str | None:
     found = program_in(text, "f" if begun else "", begun)
-    assert found.code is None or (begun + text[slice(*found.span)].replace("\r\n", "\n")).endswith(found.code)
+    written = text[slice(*found.span)].replace("\r\n", "\n")
+    assert found.code is None or unindented(begun + written).endswith(unindented(found.code))
     assert (found.code is None) == bool(found.reason)
     return found.code
 
@@ -138,8 +145,9 @@ def test_every_door_reads_the_same_program(row: Row, tmp_path: Path, monkeypatch
     if want is None and not begun:
         assert segments.kind != "python"
     elif want is not None:
-        program = text[slice(*segments.region)].replace("\r\n", "\n")
-        assert segments.kind == "python" and program == want.removeprefix(begun if program != want else "")
+        program = unindented(text[slice(*segments.region)].replace("\r\n", "\n"))
+        assert segments.kind == "python" and not (segments.broken and "indented" in row["what"])
+        assert program in (unindented(want), unindented(want.removeprefix(begun)))
 
 
 @rows_of("query")
@@ -160,7 +168,7 @@ def test_every_door_reads_the_same_query(row: Row, monkeypatch: pytest.MonkeyPat
     assert handed == ([] if want is None else [want])
     assert (verdict.error == "format") == (want is None)
     if want is not None:
-        assert text[slice(*found.span)].replace("\r\n", "\n") == want
+        assert unindented(text[slice(*found.span)].replace("\r\n", "\n")) == unindented(want)
         segments = segment(text, "sql")
         assert segments.region == found.span
         assert segment(text).kind == ("python" if "```\n" + want in text else "sql")
@@ -196,9 +204,9 @@ def test_a_program_file_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_blocks_close_with_their_own_kind_of_fence() -> None:
-    assert blocks("````md\n```python\nx\n```\n````") == (Block("md", "```python\nx\n```\n", 7),)
-    assert blocks("~~~\n```\n~~~") == (Block("", "```\n", 4),)
-    assert blocks("```py\na") == (Block("py", "a", 6, closed=False),)
+    assert blocks("````md\n```python\nx\n```\n````") == (Block("md", "```python\nx\n```\n", 7, 23),)
+    assert blocks("~~~\n```\n~~~") == (Block("", "```\n", 4, 8),)
+    assert blocks("```py\na") == (Block("py", "a", 6, 7, closed=False),)
     assert blocks("no fence, `one` ``two``") == ()
 
 
@@ -235,7 +243,8 @@ def test_the_only_tag(text: str, inner: str | None) -> None:
 
 
 PIECES = ("```\n", "```python\n", "```a\n~~~b\n", "`", "``` ", " ", "\n", "\n ", "\r", "\r\n", "a,", "a, ", "x = 1\n",
-          "<think>", "</think>", "<answer>", "\\boxed{", "####", "SELECT ", "{", " return")  # fmt: skip
+          "  ```\n", " \t", "\t ```\n\t\t x\n", "1. ```\n", "<think>", "</think>", "<answer>", "\\boxed{", "####",
+          "SELECT ", "{", " return")  # fmt: skip
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import time
 import types
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
 from rlvrlab.judge.fusion.submissions import published
 from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_to_wire
+from rlvrlab.judge.jail import plain
 from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.judge.workers.worker import Worker
+from rlvrlab.judge.written import Written
 from rlvrlab.types import Problem
 
 
@@ -175,6 +178,42 @@ def test_bad_requests_are_named(running: Running, path: str, content: Any, statu
     assert (found, "detail" in answer) == (status, True)
 
 
+RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
+MBPP = {"id": 1, "test_list": ["assert f(1) == 2"], "entry_point": "f", "canonical_solution": "def f(x): return x + 1"}
+NO_TEXTS: tuple[Any, ...] = (5, 0.5, True, [], ["x = 1"], {}, {"code": "x = 1"})
+
+
+@pytest.mark.parametrize("nothing", [None, *NO_TEXTS], ids=repr)
+def test_what_is_no_text_is_a_broken_request_and_no_wrong_answer(running: Running, nothing: Any) -> None:
+    syntax = {"code": "x = 1", "task": {"kind": "syntax"}}
+    for path, content, field in (
+        ("/judge", {"items": [syntax, {**syntax, "code": nothing}]}, "items[1].code"),
+        ("/run_code", {"code": nothing, "language": "python"}, "code"),
+        ("/submit", submission(ADDS, CONTEST) | {"completion": nothing}, "completion"),
+    ):
+        status, answer, _ = running.post(path, content)
+        assert status == 422 and answer["detail"].startswith(f"{field}: ") and "a string is needed" in answer["detail"]
+    status, answer, _ = running.post("/judge", {"items": [{"task": {"kind": "syntax"}}]})
+    assert status == 422 and answer["detail"].startswith("items[0].code: None")
+
+
+@pytest.mark.parametrize("value", NO_TEXTS, ids=repr)
+@pytest.mark.parametrize("field", ["entry_point", "prompt", "begun", "canonical_solution", "test_setup_code"])
+def test_a_submitted_row_whose_texts_are_none_is_refused(running: Running, field: str, value: Any) -> None:
+    row = {**MBPP, field: value}
+    status, answer, _ = running.post("/submit", submission(RIGHT, row))
+    assert status == 422 and answer["detail"].startswith(f"provided_data.{field}: "), answer
+    status, answer, _ = running.post("/submit", submission(RIGHT, {**MBPP, "test_list": [MBPP["test_list"][0], value]}))
+    assert status == 422 and "tests[1]" in answer["detail"], answer
+
+
+@pytest.mark.parametrize("field", ["stdin", "files", "fetch_files"])
+@pytest.mark.parametrize("value", [0, 5, False, 0.5, {"a": 5}, [5]], ids=repr)
+def test_parts_of_a_run_are_held_to_their_types(running: Running, field: str, value: Any) -> None:
+    status, answer, _ = running.post("/run_code", {"code": "x = 1", "language": "python", field: value})
+    assert status == 422 and field in answer["detail"]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -278,7 +317,6 @@ def test_half_a_character_is_the_rows_fault(running: Running, test: dict[str, An
 
 
 ASSERTS = {"id": 1, "test": "def check(candidate):\n    assert candidate(1) == 2\n", "entry_point": "f"}
-RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
 
 
 def test_submit_keeps_wrong_answers_bad_rows_and_machine_failures_apart(
@@ -416,19 +454,90 @@ def test_doors() -> None:
     ],
 )
 def test_tasks_survive_the_wire(task: Any) -> None:
-    assert task_of(json.loads(json.dumps(task_to_wire(task)))) == task
+    sent = json.dumps(task_to_wire(task))
+    assert json.dumps(task_to_wire(task_of(json.loads(sent)))) == sent
 
 
-def test_keys_that_share_a_hash_are_refused_before_a_table_is_made_of_them() -> None:
-    def read(expected: Any) -> Any:
-        call = {"plain": ["tuple", [["tuple", []], expected]]}
-        return task_of({"kind": "calls", "entry_point": "f", "calls": [call]})
+MERSENNE = 2**61 - 1
+"""Its multiples all have the hash 0."""
 
-    alike = [["int", hex(i * (2**61 - 1))] for i in range(1, 1502)]
-    for tagged in (["set", alike], ["frozenset", alike], ["dict", [[key, 1] for key in alike]]):
-        with pytest.raises(UserError, match="same hash"):
-            read(tagged)
-    assert read(["set", list(range(5000))]).calls[0].expected == set(range(5000))
+
+def exact_call(expected: Any, *arguments: Any) -> dict[str, Any]:
+    call = {"plain": ["tuple", [["tuple", list(arguments)], expected]]}
+    return {"kind": "calls", "entry_point": "f", "calls": [call]}
+
+
+def anti_table(size: int) -> list[int]:
+    """Numbers with different hashes that meet in a table all the same: every step of a search finds a place taken."""
+    mask = (1 << size.bit_length() + 1) - 1
+    chain = [1]
+    while len(chain) < size // 2:
+        chain.append((5 * chain[-1] + 1) & mask)
+    return chain + [chain[0] + (at << 56) for at in range(1, 16)] + [(at << 40) + 1 for at in range(1, size // 2)]
+
+
+def test_keys_that_share_a_hash_are_refused_before_a_table_is_made_of_them(quickly: Any) -> None:
+    alike = [["int", hex(i * MERSENNE)] for i in range(1, 20_000)]
+    pairs = [["tuple", [key, 1]] for key in alike]
+    nested: Any = ["frozenset", list(range(20_000))]
+    for _ in range(90):
+        nested = ["frozenset", [nested]]
+    for keys in (alike, pairs):
+        for tagged in (["set", keys], ["frozenset", keys], ["dict", [[key, 1] for key in keys]]):
+            for form in (exact_call(tagged), exact_call(1, tagged), exact_call(["list", [["dict", [[1, tagged]]]]])):
+                with pytest.raises(UserError, match="same hash"):
+                    quickly(2.0, lambda form=form: task_of(form))
+    for fine in (["set", list(range(20_000))], ["set", anti_table(20_000)], nested):
+        quickly(2.0, lambda fine=fine: task_of(exact_call(fine)))
+
+
+def test_no_table_of_a_callers_numbers_is_made_in_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> Any:
+        raise AssertionError("a table is made in the judge")
+
+    for tag in ("set", "frozenset", "dict", "Counter", "OrderedDict", "defaultdict"):
+        monkeypatch.setitem(plain.DECODERS, tag, never)
+    for value in ({1, 2}, {3: {4: frozenset({5})}}, Counter([1, 1]), [{(1, frozenset({2})): 3}]):
+        task = CallsTask("f", (Call((value,), value, {"named": value}),))
+        sent = json.dumps(task_to_wire(task))
+        assert json.dumps(task_to_wire(task_of(json.loads(sent)))) == sent
+
+
+def test_values_are_read_as_our_own_encoder_writes_them() -> None:
+    for given, wanted in (
+        (["int", "0x1"], 1), (["float", "1.5"], 1.5), (["Fraction", [2, 4]], ["Fraction", [1, 2]]),
+        (["bytes", "FF"], ["bytes", "ff"]), (["complex", ["1", "2"]], ["complex", ["1.0", "2.0"]]),
+        (["set", [["int", "-0x7"], ["tuple", [["int", "0x0"]]]]], ["set", [-7, ["tuple", [0]]]]),
+    ):  # fmt: skip
+        assert task_of(exact_call(given, given)).calls == (Call((Written(wanted),), Written(wanted)),)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ["set", [1, 1]], ["set", [1, True]], ["set", [1, ["Decimal", "1.0"]]], ["dict", [[1, 2], [1.0, 3]]],
+        ["set", [["tuple", [1]], ["tuple", [True]]]], ["set", [["list", []]]], ["set", [["tuple", [["set", []]]]]],
+        ["set", [["Decimal", "sNaN"]]], ["set", 5], ["set", [["frozenset", 5]]], ["dict", [[1]]], ["dict", {"a": 1}],
+        {"a": 1}, ["list", [{"a": 1}]], ["range", [1, 2, 0]], ["Fraction", [1, 0]], ["list"], ["nothing", []], [[], []],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_the_jail_could_not_decode_is_refused_when_a_task_is_read(form: Any) -> None:
+    for task in (exact_call(form), exact_call(1, form)):
+        with pytest.raises(UserError, match="allowed: plain data"):
+            task_of(task)
+
+
+def test_tables_of_numbers_that_share_a_hash_are_judged(running: Running) -> None:
+    table = ["set", [["int", hex(i * MERSENNE)] for i in range(10**3)]]
+    items = [
+        {"code": f"def f(): return {{i * {MERSENNE} for i in range({many})}}", "task": exact_call(table)}
+        for many in (1000, 999)
+    ]
+    code = f"def f(): return {{i * {MERSENNE}: 1 for i in range(2000)}}"
+    tests = {"kind": "tests", "entry_point": "f", "tests": ["assert len(f()) > 1999 and sum(f().values()) == 2000"]}
+    status, answer, _ = running.post("/judge", {"items": [*items, {"code": code, "task": tests}]})
+    assert status == 200 and [verdict["correct"] for verdict in answer["verdicts"]] == [True, False, True]
 
 
 def test_the_real_client_works_unchanged(running: Running) -> None:

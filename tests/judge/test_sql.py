@@ -347,6 +347,33 @@ def test_same_value(gold: Any, got: Any, same: bool) -> None:
     assert (same_result(Result(1, [["other"], [got]]), wanted, 1e-9) == "") is same
 
 
+@pytest.mark.parametrize("tag", ["int", "Decimal"])
+def test_numbers_that_share_a_hash_are_compared_in_linear_time(quickly: Any, tag: str) -> None:
+    """A query can return them: `SELECT range * 2305843009213693951::HUGEINT FROM range(10000)` in DuckDB."""
+    numbers = [i * (2**61 - 1) for i in range(1, 20_000)]
+    rows = [[[tag, hex(number) if tag == "int" else str(number)], 1.5] for number in numbers]
+    gold = in_any_order(Result(2, rows))
+    assert quickly(3.0, lambda: same_result(Result(2, rows[::-1]), gold, 1e-9)) == ""
+    other = [*rows[:0:-1], [[tag, rows[0][0][1] + "0"], 1.5]]
+    assert quickly(3.0, lambda: same_result(Result(2, other), gold, 1e-9)) == "other rows"
+
+
+def test_numbers_of_all_kinds_are_equal_by_their_values() -> None:
+    equal: list[list[Any]] = [
+        [1, True, 1.0, ["Decimal", "1"], ["Decimal", "1.00"], ["int", "0x1"], ["Decimal", "1E+0"]],
+        [0, False, -0.0, ["Decimal", "-0.0"], ["Decimal", "0E-7"]],
+        [-100, -100.0, ["Decimal", "-1E+2"], ["Decimal", "-100.0"]],
+        [["Decimal", "2.50"], ["Decimal", "2.5"]],
+        [10**20, float(10**20), ["int", hex(10**20)], ["Decimal", str(10**20)]],
+        ["1"], ["1.0"], ["real 1"], [None], [["bytes", "31"]], [["Decimal", "1E+9999"]], [["float", "inf"]],
+    ]  # fmt: skip
+    places = [(kind, cell) for kind, cells in enumerate(equal) for cell in cells]
+    for kind, cell in places:
+        for other_kind, other in places:
+            same = same_result(Result(1, [["x"], [cell]]), in_any_order(Result(1, [[other], ["x"]])), 1e-9) == ""
+            assert same == (kind == other_kind), (cell, other)
+
+
 def test_reals_that_differ_in_the_last_bits_find_their_partners() -> None:
     rows = [[1 / 3 + i * 1e-17, i / 7, f"n{i % 5}"] for i in range(200)]
     noisy = [[a * (1 + 1e-13), b * (1 - 1e-13), name] for a, b, name in reversed(rows)]

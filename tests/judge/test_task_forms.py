@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from rlvrlab.cli.judge import command
 from rlvrlab.errors import UserError
+from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.jail.limits import AT_MOST, MEGABYTE, Limits
 from rlvrlab.judge.judge import Judge
@@ -25,6 +26,7 @@ from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.task_forms import KINDS, LONGEST_NUMBER, task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
+from rlvrlab.judge.written import Written
 from rlvrlab.types import ErrorKind
 
 SAMPLES: dict[str, Any] = {
@@ -136,7 +138,8 @@ def test_numbers_of_a_call_have_a_length_that_can_be_worked_with() -> None:
             else:
                 with pytest.raises(UserError, match=r"plain: a number of 100,001 characters; allowed: at most 100,000"):
                     task_with(value)
-    assert task_with(["list", ["Decimal", digits]]).calls[0].arguments == (["Decimal", digits],), "these are texts"
+    texts = ["list", ["Decimal", digits]]
+    assert task_with(texts).calls[0].arguments == (Written(texts),), "these are texts"
 
 
 NOT_EVEN_TASKS = [
@@ -204,6 +207,28 @@ def test_tasks_of_sql_and_mathematics_are_held_to_their_fields(judge: Judge, tmp
     assert judge.verify(wide, "SELECT 1").correct
     verdict = judge.verify(MathTask(5), "5")  # type: ignore[arg-type]
     assert (verdict.error, "task.gold: 5; allowed: a text" in verdict.detail) == (ErrorKind.BAD_TASK, True)
+
+
+@pytest.mark.parametrize("answer", [None, 5, True, b"x = 1", ["x = 1"], {"x": 1}], ids=repr)
+def test_an_answer_that_is_no_text_is_a_malformed_request_and_never_wrong(judge: Judge, answer: Any) -> None:
+    right = CallsTask("f", (Call((1,), 1),))
+    tasks = (right, StdioTask((("1", "1"),)), SyntaxTask(), MathTask("5"), SqlTask("none.sqlite", "SELECT 1"))
+    *verdicts, neighbour = judge.verify_many([*((task, answer) for task in tasks), (right, PROGRAM)])
+    assert all(one.error is ErrorKind.BAD_TASK and "answer: " in one.detail for one in verdicts), verdicts
+    assert neighbour.correct
+    verdict = judge.call(CodeJudge(judge.pools["code"]).judge(answer, right))
+    assert verdict.error is ErrorKind.BAD_TASK and "program: " in verdict.detail
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\x00", b"# coding: latin-1\nx = '\xe9'\n", PROGRAM.encode("utf-16")], ids=repr
+)
+def test_a_file_that_is_no_text_is_no_wrong_answer(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "s.py").write_bytes(content)
+    (tmp_path / "t.json").write_text(json.dumps({"kind": "syntax"}))
+    result = CliRunner().invoke(command, [str(tmp_path / "s.py"), "-p", str(tmp_path / "t.json")])
+    assert isinstance(result.exception, UserError) and result.exception.exit_code == 2
+    assert str(tmp_path / "s.py") in str(result.exception)
 
 
 def test_rlvr_judge_names_the_file(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from rlvrlab.http_messages import Request, Response
 from rlvrlab.http_server import HttpServer
 from rlvrlab.judge.fusion.client import FusionClient
 from rlvrlab.judge.fusion.wire import task_to_wire
+from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
@@ -102,8 +103,13 @@ def test_a_task_arrives_as_it_was_sent(argument, expected) -> None:
     import json
 
     task = CallsTask("f", (Call((argument,), expected, {"named": argument}),))
-    again = task_of(json.loads(json.dumps(task_to_wire(task))))
-    assert again == task and repr(again) == repr(task)  # 1 == 1.0 == True, but not for a judge
+    sent = json.dumps(task_to_wire(task))  # as text: 1 == 1.0 == True, but not for a judge
+    again = task_of(json.loads(sent))
+    assert json.dumps(task_to_wire(again)) == sent
+    assert [plain.decode(plain.encode(part)) for part in (again.calls[0].arguments, again.calls[0].expected)] == [
+        (argument,),
+        expected,
+    ]
 
 
 def test_every_test_runs_where_a_share_is_wanted() -> None:

@@ -59,8 +59,7 @@ def command(
     verdicts: dict[str, Verdict] = {}
     with Judge(isolation=isolation, allow_weak=allow_weak, every_test=not hasty) as judge:
         for path in files:
-            text = read_text(path)
-            program = program_in(text) if path.suffix in PROSE else Found(text)
+            program = program_in(read_text(path)) if path.suffix in PROSE else Found(_program_text(path))
             if program.code is None:
                 verdicts[str(path)] = Finding(Outcome.NO_CODE, program.reason).verdict("none")
             else:
@@ -108,6 +107,14 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
         return replace(task, limits=replace(task.limits, **given))
     except ValueError as error:
         raise UserError(f"--cpu, --memory: {error}") from None
+
+
+def _program_text(path: Path) -> str:
+    """The program in a file; one that is no text is the caller's mistake, and no wrong answer."""
+    text = read_text(path)
+    if not text.isascii() and any("\udc80" <= sign <= "\udcff" for sign in text):
+        raise UserError(f"{path}: no program: its bytes are not UTF-8; save it as text in UTF-8")
+    return text
 
 
 def read_text(path: Path) -> str:

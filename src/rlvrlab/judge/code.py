@@ -18,7 +18,7 @@ from rlvrlab.judge.modes.stdio import judge_stdio
 from rlvrlab.judge.modes.syntax import judge_syntax
 from rlvrlab.judge.modes.traces import Trace, trace_calls
 from rlvrlab.judge.outcomes import Outcome
-from rlvrlab.judge.task_forms import check
+from rlvrlab.judge.task_forms import check, shown
 from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task
@@ -39,6 +39,8 @@ class CodeJudge:
     async def judge(self, code: str, task: Task) -> Verdict:
         """One program; tried again when the machine failed it."""
         isolation = self.pool.image.isolation
+        if not isinstance(code, str):
+            return bad_task(f"program: {shown(code)}; allowed: a text", isolation=isolation)
         if len(code) > LARGEST_PROGRAM:
             reason = f"a program of {len(code):,} characters; at most {LARGEST_PROGRAM:,}"
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)

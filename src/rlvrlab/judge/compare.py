@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from json.encoder import encode_basestring_ascii
 from typing import Any, Literal, get_args
 
 from rlvrlab.judge.jail import plain
@@ -49,6 +50,8 @@ DEEPEST = 3 * plain.DEEPEST + 3
 """Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]."""
 LARGEST_RATIO = 9
 """Members of two encodings of equal values: 1 has one, numpy's 1+0j as ["numpy", [name, ["complex", […, …]]]] nine."""
+LONGEST_MEMBER = 60
+"""Characters of a member of a set that are shorter than a digest."""
 MOST_PAIRED = 300
 """Sets with more members than this that are not all numbers are paired in sorted order, not by search."""
 
@@ -150,7 +153,7 @@ def same_form(got: plain.Encoded, expected: plain.Encoded, policy: Comparison) -
     try:
         got = _without_numpy(got, arrays)
         if policy.kind == "python":
-            return bool(_canonical(got) == _canonical(expected))
+            return bool(canonical(got) == canonical(expected))
         return _same(got, expected, policy)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # no encoding of anything
         return False
@@ -227,7 +230,7 @@ def _empty(shape: Any) -> Any:
     return ["list", [_empty(shape[1:]) for _ in range(shape[0])] if shape[0] and len(shape) > 1 else []]
 
 
-def _canonical(form: Any) -> Any:
+def canonical(form: Any) -> Any:
     """Equal encodings for what Python's `==` calls equal: 1, 1.0 and True; any two sets; any two dicts."""
     return _arranged(form, _merged_leaf, {**dict.fromkeys(SETS, "set"), **dict.fromkeys(MAPPINGS, "dict")})
 
@@ -289,14 +292,25 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
         items: list[Any] = [[_arranged(key, leaf, tags), _arranged(item, leaf, tags)] for key, item in content]
     else:
         items = [_arranged(item, leaf, tags) for item in content]
-    if (
-        tag not in SEQUENCES or tags.get(tag) == "bag"
-    ):  # short, so that sets in sets in sets are not written out again at every level
-        items = sorted(hashlib.sha256(json.dumps(item).encode()).hexdigest() for item in items)
+    if tag not in SEQUENCES or tags.get(tag) == "bag":
+        items = sorted(map(shortened, map(spelled_form, items)))
     return [tags.get(tag, tag), items]
 
 
+def spelled_form(form: Any) -> str:
+    """As JSON; most members of large tables are numbers and texts, which need no encoder of their own."""
+    kind = type(form)
+    return int.__repr__(form) if kind is int else encode_basestring_ascii(form) if kind is str else json.dumps(form)
+
+
+def shortened(text: str) -> str:
+    """A digest of a long text, so that sets in sets in sets are not written out again at every level."""
+    return text if len(text) <= LONGEST_MEMBER else hashlib.sha256(text.encode()).hexdigest()
+
+
 def _sort_key(form: Any, policy: Comparison) -> str:
+    if type(form) is int or type(form) is str:
+        return spelled_form(form)
     bags = dict.fromkeys(SEQUENCES, "bag") if policy.kind == "unordered" else {}
     return json.dumps(_arranged(form, _unsigned_zero, bags))
 
@@ -364,8 +378,8 @@ def _same_items(got: list[Any], expected: list[Any], pairs: bool, as_bag: bool, 
     if not as_bag:
         return all(map(same, got, expected))
 
-    def key(item: Any) -> str:
-        return json.dumps([_sort_key(part, policy) for part in item]) if pairs else _sort_key(item, policy)
+    def key(item: Any) -> str | tuple[str, ...]:
+        return tuple([_sort_key(part, policy) for part in item]) if pairs else _sort_key(item, policy)
 
     if all(map(same, sorted(got, key=key), sorted(expected, key=key))):
         return True

@@ -4,6 +4,8 @@ Training, the judge server's /submit, `rlvr judge`, `rlvr credit` and the segmen
 functions, so they always judge and cut the same characters. Only what follows the last </think> is read, and a <think>
 after it hides everything. A block is opened by a line of three or more ` or ~ with at most one word that counts, its
 language, and closed by a line of nothing but the same sign, at least as often; other fences between the two are text.
+A block in a list is indented: what its opening fence is indented by (a list's mark counts) is taken away from each of
+its lines, as CommonMark does, but never more than its first line is indented by: some write only the fences like that.
 
 |                       | program_in                        | query_in                         | value_in         |
 |-----------------------|-----------------------------------|----------------------------------|------------------|
@@ -31,7 +33,10 @@ PYTHON = ("python", "py", "python3", "")
 SQL = ("sql", "sqlite", "")
 SPACE = " \t\r\n"
 TICKS = re.compile(r"```|~~~")
-FENCE = re.compile(r"[ \t]{0,20}(`{3,99}|~{3,99})[ \t]{0,20}([\w+#.-]{0,20})")
+FENCE = re.compile(r"[ \t]{0,20}((?:[-*+]|[0-9]{1,9}[.)])[ \t]{1,4})?(`{3,99}|~{3,99})[ \t]{0,20}([\w+#.-]{0,20})")
+"""Blanks, a list's mark, the fence, its language."""
+TAB = 4
+"""Columns from one stop of the tabulator to the next, as CommonMark counts them."""
 CODE_LIKE = re.compile(
     r"(?:def |class |import |from |print\(|@|#|\w+(?:, ?\w+)* ?[-+*/]?=|for |while |if |return |async )"
 )
@@ -54,7 +59,10 @@ class Block(NamedTuple):
 
     language: str
     code: str
+    """Without the indentation of the fence."""
     start: int
+    end: int
+    """Where it stands in the text, with that indentation."""
     closed: bool = True
 
 
@@ -70,15 +78,40 @@ def after_thinking(text: str, must_think: bool = False) -> str | None:
 def blocks(text: str) -> tuple[Block, ...]:
     """All fenced blocks in order; only the last one can be unclosed."""
     done: list[Block] = []
-    fence, language, begin = "", "", 0
+    fence, language, columns, begin = "", "", 0, 0
     for at, line in _lines_with_ticks(text):
         mark = FENCE.match(line)
         if not fence and mark:
-            fence, language, begin = mark.group(1), mark.group(2).lower(), min(at + len(line) + 1, len(text))
-        elif fence and mark and mark.group(1).startswith(fence) and not line[mark.end(1) :].strip():
-            done.append(Block(language, text[begin:at], begin))
+            fence, language, begin = mark.group(2), mark.group(3).lower(), min(at + len(line) + 1, len(text))
+            columns = len(line[: mark.start(2)].expandtabs(TAB))
+        elif fence and mark and _closes(fence, line, mark):
+            done.append(Block(language, _dedented(text[begin:at], columns), begin, at))
             fence = ""
-    return (*done, Block(language, text[begin:], begin, closed=False)) if fence else tuple(done)
+    if fence:
+        done.append(Block(language, _dedented(text[begin:], columns), begin, len(text), closed=False))
+    return tuple(done)
+
+
+def _closes(fence: str, line: str, mark: re.Match[str]) -> bool:
+    """Nothing but the same sign, at least as often."""
+    return mark.group(1) is None and mark.group(2).startswith(fence) and not line[mark.end(2) :].strip()
+
+
+def _dedented(code: str, columns: int) -> str:
+    """The lines without their first columns, as far as these are blank and the first line has them."""
+    lines = code.split("\n") if columns else []
+    first = next((line for line in lines if line.strip()), "")
+    columns = min(columns, len(first[: len(first) - len(first.lstrip(" \t"))].expandtabs(TAB)))
+    return "\n".join(_without_columns(line, columns) for line in lines) if columns else code
+
+
+def _without_columns(line: str, columns: int) -> str:
+    """What is left of a tabulator that reaches further stays as blanks."""
+    at = width = 0
+    while width < columns and line[at : at + 1] in (" ", "\t"):
+        width += TAB - width % TAB if line[at] == "\t" else 1
+        at += 1
+    return " " * (width - columns) + line[at:]
 
 
 def _lines_with_ticks(text: str) -> Iterator[tuple[int, str]]:
@@ -99,7 +132,7 @@ def program_in(text: str, entry_point: str = "", begun: str = "") -> Found:
         return Found(None, "thinking never ended")
     if len(tail) > LONGEST:
         return Found(None, f"an answer of {len(tail):,} characters; at most {LONGEST:,}")
-    code, start, continues = tail, len(text) - len(tail), False
+    code, start, end, continues = tail, len(text) - len(tail), len(text), False
     if fenced_blocks := blocks(tail):
         python = [block for block in fenced_blocks if block.language in PYTHON]
         if not python:
@@ -107,7 +140,7 @@ def program_in(text: str, entry_point: str = "", begun: str = "") -> Found:
         chosen = next((block for block in reversed(python) if block.closed), python[-1])
         if not chosen.code.strip():
             return Found(None, "the code block is empty")
-        code, start = chosen.code, start + chosen.start
+        code, start, end = chosen.code, start + chosen.start, start + chosen.end
     else:
         lines = tail.split("\n")
         continues = INDENTED.match(next((line for line in lines if line.strip()), "")) is not None
@@ -118,7 +151,7 @@ def program_in(text: str, entry_point: str = "", begun: str = "") -> Found:
     binding = rf"^(?:async def|def|class) {name}\b|^{name} ?="
     if begun and (continues or (name and not re.search(binding, program, re.MULTILINE))):
         program = begun + program
-    return Found(program, span=(start, start + len(code)))
+    return Found(program, span=(start, end))
 
 
 def query_in(text: str, must_think: bool = False) -> Found:
@@ -130,16 +163,16 @@ def query_in(text: str, must_think: bool = False) -> Found:
     if fenced_blocks := blocks(tail):
         if not fenced_blocks[-1].closed or fenced_blocks[-1].language not in SQL:
             return Found(None, "the last block is not a closed one in sql")
-        code, start = fenced_blocks[-1].code, start + fenced_blocks[-1].start
+        block = fenced_blocks[-1]
     elif "```" not in tail and QUERY.match(tail.lstrip(SPACE)):
-        code = tail
+        block = Block("", tail, 0, len(tail))
     else:
         return Found(None, "no query: only prose")
-    start += len(code) - len(code.lstrip(SPACE))
-    code = code.strip(SPACE)
+    code, written = block.code.strip(SPACE), tail[block.start : block.end]
+    start += block.start + len(written) - len(written.lstrip(SPACE))
     if not code or len(code) > LONGEST_QUERY:
         return Found(None, "an empty query" if not code else f"a query of {len(code):,} characters")
-    return Found(code.replace("\r\n", "\n"), span=(start, start + len(code)))
+    return Found(code.replace("\r\n", "\n"), span=(start, start + len(written.strip(SPACE))))
 
 
 def value_in(text: str) -> Found:
@@ -147,11 +180,11 @@ def value_in(text: str) -> Found:
     tail = after_thinking(text)
     if tail is None or len(tail) > LONGEST:
         return Found(None, "thinking never ended" if tail is None else f"an answer of {len(tail):,} characters")
-    block = (Block("", tail, 0), *blocks(tail))[-1]
-    start = len(text) - len(tail) + block.start
+    block = (Block("", tail, 0, len(tail)), *blocks(tail))[-1]
+    start = len(text) - len(tail)
     if not block.code.strip():
         return Found(None, "no answer after the thinking")
-    return Found(block.code.replace("\r\n", "\n"), span=(start, start + len(block.code)))
+    return Found(block.code.replace("\r\n", "\n"), span=(start + block.start, start + block.end))
 
 
 def fenced(tail: str, languages: Collection[str]) -> str | None:

@@ -26,7 +26,7 @@ from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.traces import Trace
 from rlvrlab.judge.packages import check_installed
 from rlvrlab.judge.statistics import Latency, Stopwatch
-from rlvrlab.judge.task_forms import check
+from rlvrlab.judge.task_forms import check, shown
 from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Image
 from rlvrlab.judge.workers.pool import Pool, default_size
@@ -129,7 +129,7 @@ class Judge:
         return verdicts
 
     async def _judge(self, items: Sequence[Item], labels: Sequence[str]) -> list[Verdict]:
-        refused = {i: verdict for i, (task, _) in enumerate(items) if (verdict := self._refusal(task))}
+        refused = {i: verdict for i, item in enumerate(items) if (verdict := self._refusal(*item))}
         others = [i for i, (task, _) in enumerate(items) if not isinstance(task, SqlTask) and i not in refused]
         sought = [(i, _engine(task)) for i, (task, _) in enumerate(items) if i not in refused]
         queries = [[i for i, wanted in sought if wanted == engine] for engine in self._sql]
@@ -141,8 +141,13 @@ class Judge:
         placed = dict(zip(order, [verdict for some in (*answered, rest) for verdict in some], strict=True))
         return [refused.get(i) or placed[i] for i in range(len(items))]
 
-    def _refusal(self, task: AnyTask) -> Verdict | None:
-        """bad_task where a task of SQL or mathematics is malformed; the code judge checks its own tasks."""
+    def _refusal(self, task: AnyTask, answer: str) -> Verdict | None:
+        """bad_task where a task of SQL or mathematics is malformed, or an answer is no text: neither can be wrong.
+
+        The code judge checks its own tasks.
+        """
+        if not isinstance(answer, str):
+            return bad_task(f"answer: {shown(answer)}; allowed: a text", isolation=self.level)
         if isinstance(task, SqlTask | MathTask):
             try:
                 check(task)

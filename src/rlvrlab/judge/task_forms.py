@@ -18,10 +18,10 @@ from typing import Any, Literal, NoReturn, cast, get_args, get_origin, get_type_
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.compare import Comparison
-from rlvrlab.judge.jail import plain
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
+from rlvrlab.judge.written import call_parts
 
 KINDS: dict[str, Any] = {"stdio": StdioTask, "calls": CallsTask, "tests": TestsTask, "syntax": SyntaxTask}
 WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", dict: "an object"}
@@ -34,7 +34,6 @@ LONGEST_NUMBER = 100_000
 """Characters of a number in such a call: making a range or a fraction of longer ones takes seconds or hours."""
 NUMBERS, MAPPINGS = {"int", "float", "Decimal"}, {"dict", "Counter", "OrderedDict", "defaultdict"}
 """Tags of plain data whose content is one text, and of those whose content is pairs."""
-CALL_PARTS = ("arguments", "expected", "named")
 
 Place = tuple[Any, ...]
 """Where a value stands: the place of what it is part of, then its name or number in there. Spelled in messages only."""
@@ -170,9 +169,9 @@ def _record(kind: Any, value: Any, place: Place) -> Any:
         given = value
     else:
         _refuse(value, "an object", place)
-    for names, how in ((given.keys() - readers.keys(), "unknown"), (needed - given.keys(), "missing")):
-        for name in names:
-            raise UserError(f"{_spelled((place, str(name)))}: {how}; allowed: {', '.join(readers)}")
+    unknown = [(name, "unknown") for name in given if name not in readers]
+    for name, how in (*unknown, *((name, "missing") for name in readers if name in needed and name not in given)):
+        raise UserError(f"{_spelled((place, str(name)))}: {how}; allowed: {', '.join(readers)}")
     read = {name: readers[name](part, (place, name)) for name, part in given.items()}
     try:
         return kind(**read)
@@ -186,14 +185,14 @@ def _exact_call(form: dict[str, Any], place: Place) -> dict[str, Any]:
     longest = _longest_number(form[PLAIN])
     if longest > LONGEST_NUMBER:
         raise UserError(f"{where}: a number of {longest:,} characters; allowed: at most {LONGEST_NUMBER:,}")
+    if len(form) > 1:
+        raise UserError(f"{where}: {', '.join(map(shown, form))}; allowed: (arguments, expected, named), no other key")
     try:
-        parts = plain.decode(form[PLAIN])
+        arguments, expected, named = call_parts(form[PLAIN])
     except Exception as error:
         words = f"{type(error).__name__}: {str(error)[:LONGEST_ECHO]}"
-        raise UserError(f"{where}: {words}; allowed: plain data") from None
-    if not isinstance(parts, tuple) or len(parts) not in (2, 3) or len(form) > 1:
-        raise UserError(f"{where}: {shown(parts)}; allowed: (arguments, expected, named), and no other key")
-    return dict(zip(CALL_PARTS, parts, strict=False))
+        raise UserError(f"{where}: {words}; allowed: plain data, (arguments, expected, named)") from None
+    return {"arguments": arguments, "expected": expected, "named": named}
 
 
 def _longest_number(form: Any) -> int:

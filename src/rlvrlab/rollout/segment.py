@@ -71,4 +71,4 @@ def _region(text: str, found: Found) -> Span:
     tail = text.rpartition("</think>")[2]
     start = len(text) - len(tail)
     last = blocks(tail)[-1:]
-    return (start + last[0].start, start + last[0].start + len(last[0].code)) if last else (start, len(text))
+    return (start + last[0].start, start + last[0].end) if last else (start, len(text))

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_access import admit_token, refuse_open_door
@@ -24,15 +24,17 @@ from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.judge.statistics import Stopwatch
-from rlvrlab.judge.task_forms import task_of
+from rlvrlab.judge.task_forms import shown, task_of
 from rlvrlab.judge.tasks import Task
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
 
+T = TypeVar("T")
 LONGEST_PAUSE_S = 30
 MOST_ITEMS = 10_000
 """Programs in one request to /judge: each takes about 4 kB here, however short it is in the request."""
 TOKEN_ENV = "RLVR_JUDGE_TOKEN"  # noqa: S105
+WANTED = {str: "a string", dict: "an object", list: "a list"}
 MARK = {wire.MARK: SCORER_VERSION}
 """By this our client knows that /judge is there, and that it scores alike."""
 
@@ -143,7 +145,19 @@ class JudgeServer:
 
 
 def _programs_and_tasks(items: list[dict[str, Any]]) -> list[tuple[str, Task]]:
-    return [(str(item.get("code", "")), task_of(item.get("task", {}))) for item in items]
+    """UserError where one of them is malformed: what is no text is no program, and so no wrong answer either."""
+    for at, item in enumerate(items):
+        if not isinstance(item.get("code"), str):
+            raise UserError(f"items[{at}].code: {shown(item.get('code'))}; a string is needed")
+    return [(item["code"], task_of(item.get("task", {}))) for item in items]
+
+
+def _given(form: dict[str, Any], key: str, default: T) -> T:
+    """A part of a request, which is of the default's type or left out."""
+    value = form.get(key)
+    if value is not None and not isinstance(value, type(default)):
+        raise UserError(f"{key}: {shown(value)}; {WANTED[type(default)]} is needed")
+    return default if value is None else value
 
 
 async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
@@ -159,14 +173,13 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     """Run the program of a request to /run_code; InfrastructureError where the machine did not let it end."""
     code, language = form.get("code"), form.get("language")
     if not isinstance(code, str):
-        raise UserError("code: a string is needed")
+        raise UserError(f"code: {shown(code)}; a string is needed")
     if language not in ("python", "python3"):
         raise UserError(f"language: {language!r:.80} is not supported; allowed: python")
     limits = wire.limits_of(form)
-    stdin, files, fetched = form.get("stdin") or "", form.get("files") or {}, form.get("fetch_files") or []
-    if not (isinstance(stdin, str) and isinstance(files, dict) and isinstance(fetched, list)):
-        raise UserError("stdin: a string; files: an object; fetch_files: a list")
-    names = [str(name) for name in fetched]
+    stdin, files, names = _given(form, "stdin", ""), _given(form, "files", {}), _given(form, "fetch_files", [])
+    if not all(isinstance(text, str) for text in (*names, *(one for one in files.values() if one is not None))):
+        raise UserError("files: an object of strings is needed; fetch_files: a list of strings")
     try:
         given = stdin.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -174,7 +187,7 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     job = {
         "role": "program",
         "code": code,
-        "files": {str(name): text for name, text in files.items() if isinstance(text, str)},
+        "files": {name: text for name, text in files.items() if text is not None},
         "fetch_files": names,
     }
 

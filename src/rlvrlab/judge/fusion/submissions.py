@@ -29,7 +29,7 @@ from rlvrlab.judge.extract import program_in
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.modes.stdio import TEXT_KINDS, no_output
-from rlvrlab.judge.task_forms import comparison_of
+from rlvrlab.judge.task_forms import comparison_of, shown
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import ErrorKind, Verdict
 
@@ -52,7 +52,7 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
     """SandboxFusion's EvalResult, for a row that the caller brings along or one that the server keeps."""
     config, completion = _table(form, "config"), form.get("completion")
     if not isinstance(completion, str):  # a request that is broken, not an answer that is wrong
-        raise UserError(f"completion: {completion!r:.80}; a string is needed")
+        raise UserError(f"completion: {shown(completion)}; a string is needed")
     provided = config.get("provided_data")
     if provided is None:
         provided = kept.row(form)
@@ -63,10 +63,9 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
     if not asked:
         raise UserError("config.provided_data: no row with this id")
     row = asked[0]
-    name, prompt = row.get("entry_point"), row.get("prompt")
-    begun = prompt if isinstance(row.get("test"), str) and isinstance(prompt, str) and f"def {name}(" in prompt else ""
-    begun = str(row.get("begun") or begun)
-    found = program_in(completion, str(name or ""), begun)
+    name, prompt = _text(row, "entry_point"), _text(row, "prompt")
+    begun = prompt if isinstance(row.get("test"), str) and f"def {name}(" in prompt else ""
+    found = program_in(completion, name, _text(row, "begun") or begun)
     kind = "empty" if found.code is None else "fenced" if "```" in completion else "heuristic"
     result: Form = {"id": form.get("id"), "extracted_code": found.code or "", "extracted_type": kind}
     if found.code is None:
@@ -116,6 +115,14 @@ def _table(form: Form, key: str) -> Form:
     return part
 
 
+def _text(row: Form, key: str) -> str:
+    """A text of a row that may be left out."""
+    value = row.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"provided_data.{key}: {shown(value)}; a string is needed")
+    return value or ""
+
+
 def published(row: Form) -> Form:
     """The row with everything in its place: id, prompt, entry_point, test_setup_code, and JSON in strings as values."""
     labels, tests = _from_json(row, "labels", {}), _from_json(row, "test_list", None)
@@ -142,27 +149,27 @@ def _function_tested(row: Form) -> str | None:
     """The function of the reference solution that the tests call; without a solution, the one they call most."""
     tests = row.get("test_list") if isinstance(row.get("test_list"), list) else [row.get("test")]
     text = "\n".join(one for one in tests or [] if isinstance(one, str))
-    defined = set(re.findall(r"^def[ \t]+(\w+)", str(row.get("canonical_solution") or ""), re.MULTILINE))
+    defined = set(re.findall(r"^def[ \t]+(\w+)", _text(row, "canonical_solution"), re.MULTILINE))
     called = [name for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)[ \t]*\(", text) if not hasattr(builtins, name)]
     known = [name for name in called if name in defined] or [name for name in called if not iskeyword(name)]
     return Counter(known).most_common(1)[0][0] if known else None
 
 
 def _assert_task(row: Form, config: Form) -> TestsTask:
-    name = row.get("entry_point")
-    if not isinstance(name, str):
+    name = _text(row, "entry_point")
+    if not name:
         raise UserError("provided_data.entry_point: which function is tested? neither the row nor its tests name one")
     limits = wire.limits_of({"run_timeout": config.get("run_timeout")})
     if "test_list" in row:
         if not isinstance(row["test_list"], list):
             raise UserError("provided_data.test_list: a list of assert statements is needed")
-        setup = str(row["test_setup_code"])
-        return TestsTask(name, tuple(map(str, row["test_list"])), setup=setup, preamble=setup, limits=limits)
+        setup = _text(row, "test_setup_code")
+        return TestsTask(name, tuple(row["test_list"]), setup=setup, preamble=setup, limits=limits)
     test = row.get("test")
     if not isinstance(test, str):
         raise UserError("provided_data.test: test code, or a list of {input: {stdin}, output: {stdout}}, is needed")
     call = "" if f"check({name})" in test or "def check(" not in test else "\ncheck(candidate)"
-    return TestsTask(name, (test + call,), setup=str(row.get("prompt", "")), limits=limits)
+    return TestsTask(name, (test + call,), setup=_text(row, "prompt"), limits=limits)
 
 
 def _as_test(verdict: Verdict) -> Form:

@@ -3,8 +3,8 @@
     [1, 2.5] -> ["list", [1, 2.5]]     {"a": (1,)} -> ["dict", [["a", ["tuple", [1]]]]]     2**80 -> ["int", "0x1000…"]
     Fraction(1, 3) -> ["Fraction", [1, 3]]     range(2**80) -> ["range", [0, ["int", "0x1000…"], 1]]
 
-Scalars stay themselves; a container is [tag, items]. The judge compares encodings (compare.py) and never decodes, so a
-hostile value cannot make it build a hostile hash table.
+Scalars stay themselves; a container is [tag, items]. The judge compares encodings (compare.py), checks those of tasks
+(written.py), and decodes neither, so that no value makes it build a hostile hash table: only a jail does, in its time.
 """
 
 from __future__ import annotations
@@ -121,17 +121,6 @@ def _items(items: Encoded, known: Known) -> list[Any]:
     return [decode(item, known) if type(item) is list else item for item in items]
 
 
-MOST_ALIKE = 1000
-
-
-def _spread(keys: list[Any]) -> list[Any]:
-    """The keys, unless so many share a hash that a table of them takes for ever: multiples of 2**61 - 1 all do."""
-    hashes = sorted(map(hash, keys))
-    if any(one == other for one, other in zip(hashes, hashes[MOST_ALIKE:], strict=False)):
-        raise ValueError(f"more than {MOST_ALIKE} keys with the same hash")
-    return keys
-
-
 def whole(form: Encoded) -> int:
     """The integer of an encoding; ValueError where it is none."""
     match form:
@@ -150,8 +139,7 @@ def _fraction_of(parts: Encoded) -> Fraction:
 
 
 def _pairs(items: Encoded, known: Known) -> list[tuple[Any, Any]]:
-    keys = _spread([decode(key, known) for key, _ in items])
-    return list(zip(keys, (decode(item, known) for _, item in items), strict=True))
+    return [(decode(key, known), decode(item, known)) for key, item in items]
 
 
 DECODERS: dict[str, Callable[[Any, Known], Any]] = {
@@ -163,8 +151,8 @@ DECODERS: dict[str, Callable[[Any, Known], Any]] = {
     "list": _items,
     "tuple": lambda items, known: tuple(_items(items, known)),
     "deque": lambda items, known: deque(_items(items, known)),
-    "set": lambda items, known: set(_spread(_items(items, known))),
-    "frozenset": lambda items, known: frozenset(_spread(_items(items, known))),
+    "set": lambda items, known: set(_items(items, known)),
+    "frozenset": lambda items, known: frozenset(_items(items, known)),
     "dict": lambda items, known: dict(_pairs(items, known)),
     "Counter": lambda items, known: Counter(dict(_pairs(items, known))),
     "OrderedDict": lambda items, known: OrderedDict(_pairs(items, known)),
@@ -180,7 +168,7 @@ DECODERS: dict[str, Callable[[Any, Known], Any]] = {
 
 
 def decode(form: Encoded, known: Known = unknown) -> Any:
-    """The value again. For a jail, and for tasks, which are trusted; what a candidate returns is never decoded."""
+    """The value again. For a jail, whose time it takes; outside of one, only what holds no set and no mapping."""
     if type(form) is not list:
         return form
     tag, content = form

@@ -10,20 +10,26 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 Row = list[Any]
-Key = tuple[Any, ...]
+Hashed = Any
+"""What a cell is compared by: a text, bytes, None, or a tuple of texts."""
+Key = tuple[Hashed, ...]
+REALS = (float, Decimal)
 SMALLEST = 1e-12
 """Reals that differ by less than this are the same, whatever their size: what is left where a sum should be zero."""
 MOST_LITERALS = 200
 LONGEST_NUMBER = 60
 """More characters than any number that an engine returns."""
+DIGITS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII)
+"""A decimal number that is not long when it is written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,36 +83,55 @@ def _comparable(rows: list[Row], golds: list[Row], columns: int, tolerance: floa
     return list(zip(*(_column(column, len(rows), tolerance) for column in cells), strict=True))
 
 
-def _column(cells: list[Any], mine: int, tolerance: float) -> Iterable[Any]:
+def _column(cells: list[Any], mine: int, tolerance: float) -> list[Hashed]:
     """The first `mine` cells are the answer's, the others gold's."""
-    if not any(type(cell) is float for cell in cells):
-        return cells
-    whole = {cell for cell in cells if type(cell) is int or type(cell) is bool}
-    own, golds = ({cell for cell in some if type(cell) is float or type(cell) is Decimal} - whole
-                  for some in (cells[:mine], cells[mine:]))  # fmt: skip
-    places = _places(own, sorted(golds), tolerance)
-    return [places.get(cell, cell) if type(cell) is float or type(cell) is Decimal else cell for cell in cells]
+    found = [_hashed(cell) for cell in cells]
+    if any(type(cell) is float for cell in cells):
+        whole = {key for key, cell in zip(found, cells, strict=True) if type(cell) is int or type(cell) is bool}
+        reals = [(cell, at) for at, cell in enumerate(cells) if type(cell) in REALS and found[at] not in whole]
+        own, golds = [one for one in reals if one[1] < mine], sorted(one for one in reals if one[1] >= mine)
+        for at, place in _places(own, golds, tolerance):
+            found[at] = b"real %d" % place
+    return found
 
 
-def _places(own: Iterable[Any], golds: list[Any], tolerance: float) -> dict[Any, tuple[str, int]]:
+def _places(own: list[tuple[Any, int]], golds: list[tuple[Any, int]], tolerance: float) -> Iterator[tuple[int, int]]:
     """Which reals are the same: gold's that are next to each other within the tolerance, and the answer's close to one.
 
     An answer's reals are never measured against each other: a row of them could lead from gold's value to any other.
     """
-    places: dict[Any, tuple[str, int]] = {}
+    places: list[int] = []
     place, last = 0, float("-inf")
-    for real in golds:
+    for real, at in golds:
         size = float(real)
         if size - last > max(tolerance * abs(size), SMALLEST):
             place += 1
-        places[real], last = ("real", place), size
-    for real in own:
-        at, size = bisect_left(golds, real), float(real)
-        gaps = [(abs(float(gold) - size), gold) for gold in golds[max(0, at - 1) : at + 1]]
-        gap, nearest = min(gaps, default=(float("inf"), real))
-        if gap <= max(tolerance * max(abs(size), abs(float(nearest))), SMALLEST):
-            places[real] = places[nearest]
-    return places
+        places.append(place)
+        last = size
+        yield at, place
+    for real, at in own:
+        here, size = bisect_left(golds, (real, -1)), float(real)
+        near = range(max(0, here - 1), min(here + 1, len(golds)))
+        gap, nearest = min(((abs(float(golds[one][0]) - size), one) for one in near), default=(float("inf"), 0))
+        if near and gap <= max(tolerance * max(abs(size), abs(float(golds[nearest][0]))), SMALLEST):
+            yield at, places[nearest]
+
+
+def _hashed(cell: Any) -> Hashed:
+    """A value as what equal ones share: texts as they are, numbers written out as bytes.
+
+    The hashes of texts and bytes are drawn at random for each process. Those of numbers are known to everybody, and a
+    query can return thousands of different ones that share theirs: a table of them takes for ever.
+    """
+    kind = type(cell)
+    if kind is int or kind is bool:
+        return b"%d" % cell
+    if kind is float:
+        return b"%d" % int(cell) if cell.is_integer() else repr(cell).encode()
+    if kind is Decimal:
+        written = f"{cell:f}" if cell else "0"
+        return (written.rstrip("0").rstrip(".") if "." in written else written).encode()
+    return cell
 
 
 def _plain(cell: list[Any]) -> Any:
@@ -114,7 +139,7 @@ def _plain(cell: list[Any]) -> Any:
     tag, content = cell
     if tag == "int" and len(content) <= LONGEST_NUMBER:
         return int(content, 16)
-    if tag == "Decimal" and len(content) <= LONGEST_NUMBER and Decimal(content).is_finite():
+    if tag == "Decimal" and len(content) <= LONGEST_NUMBER and DIGITS.fullmatch(content):
         return Decimal(content)
     if tag == "date":
         tag, content = "datetime", f"{content}T00:00:00"

@@ -75,13 +75,17 @@ def _blamed_step(segments: Segments, failed: Followed | None, right: Sequence[Fo
 def _step_at(segments: Segments, program: str, line: int) -> int | None:
     """The step of the answer that holds a line of the program it stands for."""
     start, end = segments.region
-    shift = program.find(segments.text[start:end])
-    rows = list(StringIO(program, newline=""))  # as Python counts lines: `splitlines` would also end them at a U+2028
-    if shift < 0 or not 1 <= line <= len(rows):
+    rows, written = _rows(program), _rows(segments.text[start:end])
+    at = line - 1 - (len(rows) - len(written))  # what the prompt began stands above; indentation may be the fence's
+    if not 0 <= at < len(written) or not rows[line - 1].strip().endswith(written[at].strip()):
         return None
-    row = rows[line - 1]
-    place = sum(map(len, rows[: line - 1])) + len(row) - len(row.lstrip()) - shift + start
+    place = start + sum(map(len, written[:at])) + len(written[at]) - len(written[at].lstrip())
     return next((step.index for step in segments.steps if step.span[0] <= place < step.span[1]), None)
+
+
+def _rows(program: str) -> list[str]:
+    """Lines as Python counts them: `splitlines` would also end them at a U+2028."""
+    return list(StringIO(program, newline=""))
 
 
 def _answer(rollout: Rollout) -> Answer:
