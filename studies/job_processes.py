@@ -48,13 +48,17 @@ class Queue:
     def run(self, jobs: Sequence[Job]) -> list[str]:
         """Until nothing more can be begun and nothing runs; the names of the jobs that are not done."""
         self.logs.mkdir(parents=True, exist_ok=True)
-        while True:
-            self._reap()
-            while len(self.running) < self.processes and (job := self._next(jobs)):
-                self._begin(job)
-            if not self.running:
-                return [job.name for job in jobs if not job.done()]
-            time.sleep(TICK_S)
+        try:
+            while True:
+                self._reap()
+                while len(self.running) < self.processes and (job := self._next(jobs)):
+                    self._begin(job)
+                if not self.running:
+                    return [job.name for job in jobs if not job.done()]
+                time.sleep(TICK_S)
+        finally:
+            for _, begun, _ in self.running.values():
+                _kill(begun)
 
     def _next(self, jobs: Sequence[Job]) -> Job | None:
         left = self.deadline - time.monotonic()
@@ -79,9 +83,7 @@ class Queue:
             late = now > self.deadline or now - since > job.limit_s
             if begun.poll() is None and not late:
                 continue
-            with suppress(ProcessLookupError):  # also what a dead one left behind
-                os.killpg(begun.pid, signal.SIGKILL)
-            begun.wait()
+            _kill(begun)
             del self.running[name]
             if job.done():
                 self.longest[job.kind] = max(self.longest.get(job.kind, 0.0), now - since)
@@ -90,3 +92,10 @@ class Queue:
     def _say(self, words: str) -> None:
         with (self.logs / "queue.log").open("a") as log:
             log.write(f"{time.strftime('%H:%M:%S')} {words}\n")
+
+
+def _kill(begun: subprocess.Popen[bytes]) -> None:
+    """With all of its processes; also what a dead one left behind."""
+    with suppress(ProcessLookupError):
+        os.killpg(begun.pid, signal.SIGKILL)
+    begun.wait()

@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import platform
+import signal
 import sys
 import time
 from collections import deque
@@ -126,6 +127,7 @@ def run(study: Study, arm: str, seed: int) -> None:
 
 def run_all(study: Study, processes: int, seconds: float) -> None:
     """Starts, pilot, choice, then seed by seed what is missing."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to end"))  # the queue then ends what it has begun
     queue = Queue(study.work / "logs", processes, time.monotonic() + seconds)
     if study.rate() is None:
         queue.run([job(study, "start", seed) for seed in (PILOT, *SEEDS)[:processes]])

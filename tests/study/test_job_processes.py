@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "studies"))
 from job_processes import Job, Queue
 
@@ -53,3 +55,16 @@ def test_nothing_outlives_the_deadline_and_nothing_is_begun_that_would(tmp_path:
     )
     log = (tmp_path / "logs" / "queue.log").read_text()
     assert log.count("begun") <= 6 - len(left) + 1
+
+
+def test_a_queue_that_breaks_off_leaves_nothing_running(tmp_path: Path) -> None:
+    def asked() -> bool:
+        if (tmp_path / "begun").exists():
+            raise SystemExit("asked to end")
+        return False
+
+    slow = makes(tmp_path, "slow", f"touch {tmp_path}/begun; sleep 3; touch {tmp_path}/lived")
+    with pytest.raises(SystemExit, match="asked"):
+        queue(tmp_path).run([slow, Job("other", "other", ["true"], asked, lambda: False, 9.0)])
+    time.sleep(3.5)
+    assert not (tmp_path / "lived").exists()
