@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.skills.metrics import retention
 from rlvrlab.train.lab import Lab, build_lab
 
@@ -47,10 +47,14 @@ class Study:
         self.work, self.stage, self.words = work.absolute(), stage, tuple(words)
         self.lines = self.work / "lines.jsonl"
 
-    def lab(self, seed: int, *words: str) -> Lab:
-        """The recipe with data and training of this seed."""
+    def recipe(self, seed: int, *words: str) -> Resolved:
+        """With data and training of this seed."""
         given = [f"seed={seed}", f"data.seed={seed}", *self.words, *words]
-        return build_lab(load_recipe(HERE / "smollm2_skills.toml", given))
+        return load_recipe(HERE / "smollm2_skills.toml", given)
+
+    def lab(self, seed: int, *words: str) -> Lab:
+        """All that a run needs."""
+        return build_lab(self.recipe(seed, *words))
 
     def policy(self, name: str, seed: int) -> Path:
         """Where a policy lies that others begin with."""

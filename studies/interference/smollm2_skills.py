@@ -21,6 +21,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ sys.path.append(str(HERE.parent))
 from job_lines import Row, rows_of  # noqa: E402
 from job_processes import Job, Queue  # noqa: E402
 
-SFT = ("optimizer.warmup_steps=10", "optimizer.beta2=0.95")
+SFT = ("env.ratios=[6, 3, 1]", "optimizer.warmup_steps=10", "optimizer.beta2=0.95")
 LIMITS = {"start": 240.0, "pilot": 360.0, "first": 240.0, "run": 420.0}
 """Seconds after which a run is taken for one that hangs."""
 WATCHED = ("train/acc", "actor/entropy", "guard/violation", "guard/correction", "guard/distance")
@@ -48,7 +49,9 @@ def start(study: Study, seed: int) -> None:
     lab = study.lab(seed, 'phases=["sft"]', *SFT)
     deque(bare_steps(lab, lab.resolved.phase("sft"), study.work), maxlen=0)
     lab.engine.publish()
-    found = rights(lab)
+    whole = study.recipe(seed)  # the SFT shows the skills in other proportions than they are examined in
+    dev = whole.build("env").problems("dev", whole.recipe.data.dev_size, whole.recipe.data.seed)
+    found = rights(replace(lab, dev=tuple(dev)))
     keep(study, lab, "start", seed, [found])
     study.note({"kind": "start", "seed": seed, "rights": [found], **cost(began)})
 
