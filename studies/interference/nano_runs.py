@@ -67,7 +67,7 @@ def start(name: str, seed: int) -> None:
     lab = build_lab(recipe(name, seed, ['phases=["sft"]', *START, f"sft.references={len(WORLDS[name].skills) * 350}"]))
     deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
     lab.engine.publish()
-    export(lab.engine, WORK / f"{name}_{seed}")
+    export(WORK / f"{name}_{seed}", lab.engine.model, lab.engine.tokenizer, quantized=False)
     print(name, seed, {skill: round(np.mean([b == "1" for b in right]), 3) for skill, right in rights(lab).items()})
 
 

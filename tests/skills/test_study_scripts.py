@@ -11,11 +11,13 @@ import pytest
 
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.load import instantiate
+from rlvrlab.train.lab import build_lab
 
 STUDIES = Path(__file__).parents[2] / "studies"
 sys.path[:0] = [str(STUDIES / "interference"), str(STUDIES / "paper_a_credit_assignment")]
 import code_runs  # noqa: E402
 import nano_report  # noqa: E402
+import nano_runs  # noqa: E402
 import nano_worlds  # noqa: E402
 import second_guards  # noqa: E402
 import tables  # noqa: E402
@@ -62,6 +64,16 @@ def test_the_stored_results_give_the_tables() -> None:
     assert {one["arm"] for one in kept} == set(code_runs.ARMS)
     lines = (STUDIES / "interference" / "results" / "nano.jsonl").read_text().splitlines()
     assert {json.loads(line)["world"] for line in lines} == set(nano_worlds.WORLDS)
+
+
+@pytest.mark.slow
+def test_a_start_of_nano_is_a_model_that_runs_begin_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="nano needs torch")
+    monkeypatch.setattr(nano_runs, "WORK", tmp_path)
+    monkeypatch.setattr(nano_runs, "START", ("sft.steps=1", "sft.batch_size=4"))
+    monkeypatch.setattr(nano_runs, "HELD_OUT", 2)
+    nano_runs.start("minicode", 0)
+    assert build_lab(nano_runs.recipe("minicode", 0, [f"engine.model={tmp_path / 'minicode_0'}"])).engine.version == 0
 
 
 @pytest.mark.slow

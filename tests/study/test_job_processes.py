@@ -1,0 +1,70 @@
+"""Queues of commands in the studies: in order, bounded in time, begun once more where they fail, never run twice."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "studies"))
+from job_processes import Job, Queue
+
+
+def makes(folder: Path, name: str, script: str = "", needs: str = "", limit_s: float = 20.0) -> Job:
+    """Writes a file of its name, or does what the script says."""
+    made = folder / name
+    words = ["bash", "-c", script or f"echo x >> {made}"]
+    return Job(name, "file", words, lambda: not needs or (folder / needs).exists(), made.exists, limit_s)
+
+
+def queue(folder: Path, seconds: float = 20.0, processes: int = 2) -> Queue:
+    return Queue(folder / "logs", processes, time.monotonic() + seconds)
+
+
+def test_a_job_waits_for_what_it_needs_and_is_not_run_twice(tmp_path: Path) -> None:
+    jobs = [makes(tmp_path, "second", needs="first"), makes(tmp_path, "first")]
+    assert queue(tmp_path).run(jobs) == [] and queue(tmp_path).run(jobs) == []
+    assert [(tmp_path / name).read_text() for name in ("first", "second")] == ["x\n", "x\n"]
+    begun = [line.split()[-1] for line in (tmp_path / "logs" / "queue.log").read_text().splitlines() if "begun" in line]
+    assert begun == ["first", "second"]
+
+
+def test_a_failure_is_tried_once_more_and_the_others_go_on(tmp_path: Path) -> None:
+    bad = makes(tmp_path, "bad", f"echo tried >> {tmp_path}/tries; exit 3")
+    left = queue(tmp_path, processes=1).run([bad, makes(tmp_path, "after_it", needs="bad"), makes(tmp_path, "good")])
+    assert left == ["bad", "after_it"] and (tmp_path / "tries").read_text() == "tried\n" * 2
+    assert (tmp_path / "logs" / "queue.log").read_text().count("FAILED") == 2
+
+
+def test_what_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
+    began = time.monotonic()
+    hangs = makes(tmp_path, "hangs", f"(sleep 3; touch {tmp_path}/child_lived) & sleep 60", limit_s=0.5)
+    assert queue(tmp_path).run([hangs]) == ["hangs"] and time.monotonic() - began < 15
+    time.sleep(3)
+    assert not (tmp_path / "child_lived").exists()
+
+
+def test_nothing_outlives_the_deadline_and_nothing_is_begun_that_would(tmp_path: Path) -> None:
+    slow = [makes(tmp_path, f"job{i}", f"sleep 1; touch {tmp_path}/job{i}") for i in range(6)]
+    began = time.monotonic()
+    left = queue(tmp_path, seconds=3.2, processes=1).run(slow)
+    assert (
+        time.monotonic() - began < 6 and 1 <= 6 - len(left) <= 3 and left == [f"job{i}" for i in range(6)][-len(left) :]
+    )
+    log = (tmp_path / "logs" / "queue.log").read_text()
+    assert log.count("begun") <= 6 - len(left) + 1
+
+
+def test_a_queue_that_breaks_off_leaves_nothing_running(tmp_path: Path) -> None:
+    def asked() -> bool:
+        if (tmp_path / "begun").exists():
+            raise SystemExit("asked to end")
+        return False
+
+    slow = makes(tmp_path, "slow", f"touch {tmp_path}/begun; sleep 3; touch {tmp_path}/lived")
+    with pytest.raises(SystemExit, match="asked"):
+        queue(tmp_path).run([slow, Job("other", "other", ["true"], asked, lambda: False, 9.0)])
+    time.sleep(3.5)
+    assert not (tmp_path / "lived").exists()
