@@ -273,7 +273,7 @@ def test_reading_a_result_is_paid_for_by_its_job(judge: Judge, monkeypatch: pyte
     program = "def f(x): return set(range(x * 300_000))"
     task = TestsTask("f", ("assert f(1) == {1, 2}",))
     sizes: list[int] = []
-    monkeypatch.setattr("rlvrlab.judge.compare._canonical", lambda form: sizes.append(members(form)))
+    monkeypatch.setattr("rlvrlab.judge.compare.canonical", lambda form: sizes.append(members(form)))
     verdict = judge.verify(task, program)
     assert verdict.correct is False and sizes == []
     spent: list[float] = []

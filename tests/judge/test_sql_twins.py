@@ -10,7 +10,7 @@ import pytest
 
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes.sql import SqlTask
-from rlvrlab.judge.modes.sql_separation import BadQuestion, separate
+from rlvrlab.judge.modes.sql_separation import AS_MANY, BadQuestion, separate
 from rlvrlab.judge.modes.sql_twins import STYLES, make_twin
 
 
@@ -121,3 +121,54 @@ def test_the_largest_of_a_few_values_has_twins_too(tmp_path: Path) -> None:
         connection.executemany("INSERT INTO u VALUES (?, ?)", [(1, 1), (2, 1), (3, 3)])
         connection.commit()
     assert separate(tmp_path / "few.sqlite", "select max(v) from t").twins
+
+
+def filed(contents: tuple[bytes, ...], folder: Path) -> tuple[str, ...]:
+    for i, content in enumerate(contents):
+        (folder / f"{i}.sqlite").write_bytes(content)
+    return tuple(str(folder / f"{i}.sqlite") for i in range(len(contents)))
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More rows than any usual twin has."""
+    path = tmp_path_factory.mktemp("sql") / "readings.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE reading (code TEXT PRIMARY KEY, place TEXT, value REAL)")
+        rows = [(f"c{i}", f"p{i % 4}", i / 7) for i in range(150)]
+        connection.executemany("INSERT INTO reading VALUES (?, ?, ?)", rows)
+        connection.commit()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("database", "gold", "wrong"),
+    [
+        ("concerts", "SELECT name FROM singer", [f"SELECT name FROM singer LIMIT {many}" for many in (8, 9, 10)]),
+        ("concerts", "SELECT name FROM singer WHERE age > 30", ["SELECT name FROM singer WHERE age > 30 LIMIT 5"]),
+        ("concerts", "SELECT age FROM singer ORDER BY age LIMIT 10", ["SELECT age FROM singer ORDER BY age"]),
+        ("concerts", "SELECT age FROM singer ORDER BY age LIMIT 90", ["SELECT age FROM singer ORDER BY age"]),
+        ("readings", "SELECT code FROM reading", ["SELECT code FROM reading LIMIT 150"]),
+        ("readings", "SELECT value FROM reading WHERE place = 'p1'",
+         ["SELECT value FROM reading WHERE place = 'p1' LIMIT 38"]),
+        ("readings", "SELECT code, count(*) FROM reading GROUP BY code",
+         ["SELECT code, count(*) FROM reading GROUP BY code LIMIT 160"]),
+    ],
+)  # fmt: skip
+def test_a_limit_that_cuts_nothing_off_on_the_database_is_told_from_none(
+    judge: Judge, tmp_path: Path, request: pytest.FixtureRequest, database: str, gold: str, wrong: list[str]
+) -> None:
+    path = request.getfixturevalue(database)
+    found = separate(path, gold)
+    assert found == separate(path, gold) and not {"no LIMIT", AS_MANY} & set(found.unseparated)
+    task = SqlTask(str(path), gold, filed(found.twins, tmp_path))
+    for query in wrong:
+        assert judge.verify(SqlTask(str(path), gold), query).correct, "it agrees on the database"
+    verdicts = judge.verify_many([(task, query) for query in [gold + " ", *wrong]])
+    assert [verdict.correct for verdict in verdicts] == [True] + [False] * len(wrong)
+
+
+def test_where_no_twin_can_have_more_rows_it_is_named(readings: Path) -> None:
+    """Of the four places there are, which are words of the data, no more are made up: an answer may know them all."""
+    assert AS_MANY in separate(readings, "SELECT place, count(*) FROM reading GROUP BY place").unseparated
+    assert AS_MANY not in separate(readings, "SELECT count(*) FROM reading").unseparated

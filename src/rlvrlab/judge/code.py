@@ -39,8 +39,9 @@ class CodeJudge:
     async def judge(self, code: str, task: Task) -> Verdict:
         """One program; tried again when the machine failed it."""
         isolation = self.pool.image.isolation
-        if not isinstance(code, str):
-            return bad_task(f"program: {shown(code)}; allowed: a text", isolation=isolation)
+        answer: object = code  # callers may hand over anything
+        if not isinstance(answer, str):
+            return bad_task(f"program: {shown(answer)}; allowed: a text", isolation=isolation)
         if len(code) > LARGEST_PROGRAM:
             reason = f"a program of {len(code):,} characters; at most {LARGEST_PROGRAM:,}"
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)

@@ -69,7 +69,10 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise ValueError(f"comparison {self.kind!r}; allowed: {', '.join(get_args(Kind))}")
-        if not all(isinstance(tol, int | float) and 0 <= tol < math.inf for tol in (self.abs_tol, self.rel_tol)):
+        tolerances = (self.abs_tol, self.rel_tol)
+        if not all(
+            isinstance(one, int | float) and type(one) is not bool and 0 <= one < math.inf for one in tolerances
+        ):
             raise ValueError(
                 f"abs_tol and rel_tol must be finite numbers from 0 on: {self.abs_tol!r}, {self.rel_tol!r}"
             )

@@ -141,7 +141,7 @@ class Judge:
         placed = dict(zip(order, [verdict for some in (*answered, rest) for verdict in some], strict=True))
         return [refused.get(i) or placed[i] for i in range(len(items))]
 
-    def _refusal(self, task: AnyTask, answer: str) -> Verdict | None:
+    def _refusal(self, task: AnyTask, answer: object) -> Verdict | None:
         """bad_task where a task of SQL or mathematics is malformed, or an answer is no text: neither can be wrong.
 
         The code judge checks its own tasks.

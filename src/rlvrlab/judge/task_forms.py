@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn, cast, get_args, get_origin, get_type_
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.compare import Comparison
+from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
@@ -28,6 +29,8 @@ WORDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a 
 LONGEST_SHOWN = 80
 MOST_BITS_SHOWN = 64
 LONGEST_ECHO = 300
+CHECK_THEMSELVES = (Limits, Comparison)
+"""Records that cannot be made of anything that their fields do not allow, nor be changed."""
 PLAIN = "plain"
 """The only key of a call that is written exactly, as in jail/plain.py, instead of as JSON."""
 LONGEST_NUMBER = 100_000
@@ -159,6 +162,8 @@ def _fixed(readers: tuple[Reader, ...], value: Any, place: Place) -> tuple[Any, 
 def _record(kind: Any, value: Any, place: Place) -> Any:
     readers, needed = _fields(kind)
     if isinstance(value, kind):  # made in Python: nothing can be missing, and it was complete when it was made
+        if kind in CHECK_THEMSELVES:  # and most of a task's fields are theirs, which every answer would pay for
+            return value
         for name, read_field in readers.items():
             read_field(getattr(value, name), (place, name))
         return value

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +18,7 @@ from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import LocatedPath, Row
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.extract import program_in, python_block
+from rlvrlab.judge.jail.evaluating import may_evaluate
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.judge.packages import check_known
@@ -36,7 +37,7 @@ NOT_RUN = {
     ErrorKind.RULE: "It does not keep to what was asked.",
 }
 """What is told of an answer that was refused for its text."""
-BESIDE = "tests that must run beside the answer (inprocess = true)"
+BESIDE = "tests that must run beside the answer, or would run what it returns (inprocess = true)"
 MOST_NAMED = 40
 
 
@@ -55,7 +56,7 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
     every_test: bool = True
     """Go on after a test that ended the program. False saves time, and the share of tests passed is a lower bound."""
     inprocess: bool = False
-    """Also give out rows whose tests must run beside the answer: verdicts are flagged `integrity: weak`."""
+    """Also give out rows whose tests run beside the answer, or run what it returns: flagged `integrity: weak`."""
     most_tests: Count | None = None
     """Tests judged per problem, the first ones; none: all. A limit also limits what `accepted` means."""
     timeout_s: Positive = 10.0
@@ -99,7 +100,7 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
             rows = read_shaped(Path(self.path), self.shapes, self.shape, role_of)
         else:
             rows = [row for one in self.samples for row in shaped([one], self.shapes, "auto", role_of, "sample")]
-        given_out = [row for row in rows if not row.left_out and (self.inprocess or not row.inprocess)]
+        given_out = [row for row in rows if self.gives_out(row)]
         if self.path and (words := loaded(rows, given_out)):
             say_once(f"{self.path}: {words}")
         return given_out
@@ -115,7 +116,11 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         """A row in the wanted shape, or in the first that fits; None when the settings leave it out."""
         columns = Columns(row)
         read = fitting(columns, self.shapes)[1] if self.shape == "auto" else self.shapes[self.shape](columns)
-        return None if read.left_out or (read.inprocess and not self.inprocess) else read
+        return read if self.gives_out(read) else None
+
+    def gives_out(self, row: CodeRow) -> bool:
+        """Can the row be judged as the settings say?"""
+        return not row.left_out and (self.inprocess or not (row.inprocess or forgeable(row)))
 
     def gold(self, problem: Problem) -> str | None:
         """The reference answer of the row."""
@@ -212,6 +217,16 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         """The usual check; our own problems run quickly, so a short time limit ends endless loops soon."""
         quick = self if self.path else replace(self, timeout_s=CHECK_TIMEOUT_S, memory_mb=CHECK_MEMORY_MB)
         return super(FileEnvironment, quick).self_check()
+
+
+@lru_cache(maxsize=4096)
+def _forgeable(texts: tuple[str, ...]) -> bool:
+    return may_evaluate(texts)
+
+
+def forgeable(row: CodeRow) -> bool:
+    """Might the tests of a function run what an answer returns? Then the answer can say that they passed."""
+    return bool(row.entry_point) and _forgeable((row.setup, *row.tests))
 
 
 def loaded(rows: Sequence[CodeRow], given_out: Sequence[CodeRow]) -> str:

@@ -34,7 +34,7 @@ LONGEST_PAUSE_S = 30
 MOST_ITEMS = 10_000
 """Programs in one request to /judge: each takes about 4 kB here, however short it is in the request."""
 TOKEN_ENV = "RLVR_JUDGE_TOKEN"  # noqa: S105
-WANTED = {str: "a string", dict: "an object", list: "a list"}
+WANTED: dict[type, str] = {str: "a string", dict: "an object", list: "a list"}
 MARK = {wire.MARK: SCORER_VERSION}
 """By this our client knows that /judge is there, and that it scores alike."""
 
@@ -177,7 +177,9 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     if language not in ("python", "python3"):
         raise UserError(f"language: {language!r:.80} is not supported; allowed: python")
     limits = wire.limits_of(form)
-    stdin, files, names = _given(form, "stdin", ""), _given(form, "files", {}), _given(form, "fetch_files", [])
+    stdin = _given(form, "stdin", "")
+    files: dict[str, Any] = _given(form, "files", {})
+    names: list[Any] = _given(form, "fetch_files", [])
     if not all(isinstance(text, str) for text in (*names, *(one for one in files.values() if one is not None))):
         raise UserError("files: an object of strings is needed; fetch_files: a list of strings")
     try:

@@ -50,6 +50,9 @@ class Limits:
     def __post_init__(self) -> None:
         if not all(type(size) is int for size in (self.memory_mb, self.output_mb, self.scratch_mb)):
             raise ValueError(f"limits in MB must be whole numbers: {self}")
+        seconds = (self.cpu_s, self.job_cpu_s, self.wall_or_default_s)
+        if not all(isinstance(one, int | float) and one is not True for one in seconds):
+            raise ValueError(f"limits in seconds must be numbers: {self}")
         for (name, most), value in zip(AT_MOST.items(), self.fields, strict=True):
             if not 0 < value <= most:
                 raise ValueError(f"limits must be positive and bounded: {name} is {value!r}; allowed: at most {most}")

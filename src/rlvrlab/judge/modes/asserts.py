@@ -30,6 +30,7 @@ from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
 WEAK = "integrity: weak"
+"""Flag of a verdict that an answer could forge if it were out to: the tests run beside it, or run what it returns."""
 STOPS_AT_FAILURE = "stops_at_failure"
 """Flag of a verdict whose tests may end, or call no more, after a wrong answer: the program can tell that it was wrong.
 
@@ -47,6 +48,8 @@ class ReadTests:
     running: TestsTask
     stopping: bool = False
     """May the tests call the candidate less after a wrong answer?"""
+    weak: bool = False
+    """May the tests make code of what it returns (jail/evaluating.py)?"""
 
 
 @dataclass
@@ -63,7 +66,7 @@ class TaskReader:
             ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
             failure_of(ran, task.limits, ())  # raises where the machine failed
             calls: tuple[EncodedCall, ...] = ()
-            running, stopping = task, False
+            running, stopping, weak = task, False, False
             match records_of(ran):
                 case [["calls", [*found], [*sizes]]]:
                     pieces = [number for number, size in enumerate(sizes) for _ in range(size)]
@@ -71,11 +74,11 @@ class TaskReader:
                         EncodedCall(given, named, want, EXACT if same else PYTHON, piece)
                         for (given, named, want, same), piece in zip(found, pieces, strict=True)
                     )
-                case [["going", stopping, setup, *tests]]:
+                case [["going", weak, stopping, setup, *tests]]:
                     running = replace(task, setup=setup, tests=tuple(tests))
-                case [["stopping"]]:
+                case [["stopping", weak]]:
                     stopping = True
-            _keep(self.known, task, ReadTests(calls, running, stopping))
+            _keep(self.known, task, ReadTests(calls, running, stopping, weak))
         return self.known[task]
 
     async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
@@ -111,6 +114,8 @@ async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bo
         finding = await judge_split(worker, code, read.running, every_test)
     if read.stopping:
         finding.flags.append(STOPS_AT_FAILURE)
+    if read.weak:
+        finding.flags.append(WEAK)
     if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not read.calls):
         await reader.blame(worker, task, as_data=bool(read.calls))
     return finding

@@ -24,6 +24,7 @@ JOINS = {"LEFT", "INNER", "CROSS", "NATURAL", "OUTER", "RIGHT", "FULL"}
 LONGEST = 4000
 """A query with more characters has no mutants."""
 MOST = 60
+NO_LIMIT = "no LIMIT"
 
 
 class Mutant(NamedTuple):
@@ -76,7 +77,7 @@ def _changes(words: list[str]) -> Iterator[tuple[str, list[str]]]:
         for change, left, right, new in _rewrites(upper, words, i):
             yield change, [*words[:left], *new, *words[right:]]
         if name == "LIMIT":
-            yield "no LIMIT", words[:i] + words[_closing(words, i) :]
+            yield NO_LIMIT, words[:i] + words[_closing(words, i) :]
     if "LIMIT" not in upper:
         yield "LIMIT 1", [*words, "LIMIT", "1"]
 

@@ -11,12 +11,13 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.modes.sql_blueprint import blueprint_of
+from rlvrlab.judge.modes.sql_blueprint import Blueprint, blueprint_of
 from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
-from rlvrlab.judge.modes.sql_mutants import Mutant, mutants
+from rlvrlab.judge.modes.sql_mutants import NO_LIMIT, Mutant, mutants, tokens
 from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
 from rlvrlab.judge.modes.sql_text import Ending, ending_of
 from rlvrlab.judge.modes.sql_twins import STYLES, drawn_twin
@@ -28,6 +29,9 @@ CANDIDATES, MOST_CANDIDATES = 18, 54
 PATIENCE = len(STYLES)
 """Twins in a row that tell nothing apart before the search ends: one of every style."""
 LEAST_TWINS, MOST_TWINS = 2, 5
+GROWN_CANDIDATES, LEAST_GROWN = 3, 8
+"""Twins with ever more rows, beside those, that are tried where a LIMIT is not told from none."""
+AS_MANY = "LIMIT as large as the result"
 INSTRUCTIONS_BETWEEN_LOOKS, MOST_LOOKS = 10_000, 300
 """A query on a twin may take three million steps of SQLite's machine, about 0.1 s."""
 
@@ -48,9 +52,10 @@ class Separation:
 
 def separate(database: Path, gold: str) -> Separation:
     """The twins for this gold query, or why there are none."""
-    literals = literals_of(_gold_on_file(database, gold))
+    shown = _gold_on_file(database, gold)
+    literals, many = literals_of(shown), len(shown.result.rows)
     blueprint = blueprint_of(database)
-    left: list[Mutant] = mutants(gold)
+    left: list[Mutant] = [*mutants(gold), *_as_many_rows(gold, many)]
     kept: list[bytes] = []
     unstable = False
     fruitless = 0
@@ -77,7 +82,36 @@ def separate(database: Path, gold: str) -> Separation:
     if literals:
         why = "depends on the order in which rows are stored" if unstable and not kept else "is the same on every twin"
         raise BadQuestion(f"the result of the gold query {why}, so no twin can tell a right answer from a literal")
-    return Separation(tuple(kept), tuple(mutant.change for mutant in left))
+    more, left = _grown(blueprint, gold, left, many)
+    return Separation((*kept, *more), tuple(mutant.change for mutant in left))
+
+
+def _as_many_rows(gold: str, many: int) -> list[Mutant]:
+    """The query with a LIMIT that cuts nothing off on the database, where it has none; LIMIT 1 is a mutant anyway."""
+    if many < 2 or many >= MOST_ROWS or ending_of(gold, MOST_ROWS).limited:
+        return []
+    return [Mutant(AS_MANY, f"{gold.rstrip().rstrip(';')}\nLIMIT {many}")]
+
+
+def _grown(blueprint: Blueprint, gold: str, left: list[Mutant], many: int) -> tuple[list[bytes], list[Mutant]]:
+    """A twin with more rows, where it takes more to tell the query from one with a larger LIMIT, or another one."""
+    limits = [mutant for mutant in left if mutant.change in (AS_MANY, NO_LIMIT)]
+    for seed in range(GROWN_CANDIDATES) if limits else ():
+        target = max([many, *_limits_of(gold)])
+        with closing(drawn_twin(blueprint, seed, gold, LEAST_GROWN + (2 << seed) * target)) as twin:
+            allowed = gold_on(twin, gold)
+            if allowed is None or len(allowed.result.rows) >= MOST_ROWS:
+                continue
+            if any(tells_apart(twin, mutant.query, allowed) for mutant in limits):
+                return [twin.serialize()], [one for one in left if not tells_apart(twin, one.query, allowed)]
+    return [], left
+
+
+def _limits_of(gold: str) -> list[int]:
+    """The numbers behind the word LIMIT, of those that twins can have more rows than."""
+    words = [word.upper() for word in tokens(gold)]
+    counts = [int(word) for before, word in pairwise(words) if before == "LIMIT" and word.isdigit() and len(word) < 5]
+    return [count for count in counts if count < MOST_ROWS]
 
 
 def _gold_on_file(database: Path, gold: str) -> Gold:

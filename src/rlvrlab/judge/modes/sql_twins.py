@@ -42,6 +42,8 @@ class Style(NamedTuple):
     """Share of the rows that may be referred to."""
     kept: float = 0.0
     """Share of the values that stay together as they are in a row of the database."""
+    grows: bool = False
+    """As many rows as asked for, whatever the table has, and new values where nearly every row has its own."""
 
 
 STYLES = (
@@ -54,6 +56,10 @@ STYLES = (
 )
 
 
+MOST_GROWN = 1900
+"""Rows of a table that has to grow: a little less than are ever looked at of a result."""
+
+
 def make_twin(database: str | Path, target: str | Path, seed: int, query: str = "") -> Path:
     """Write one twin; the same content, seed and query give the same twin. The query's constants are put into it."""
     target = Path(target)
@@ -62,9 +68,11 @@ def make_twin(database: str | Path, target: str | Path, seed: int, query: str = 
     return target
 
 
-def drawn_twin(blueprint: Blueprint, seed: int, query: str = "") -> sqlite3.Connection:
-    """A twin in memory."""
+def drawn_twin(blueprint: Blueprint, seed: int, query: str = "", rows: int = 0) -> sqlite3.Connection:
+    """A twin in memory; with so many rows in each table where `rows` are asked for."""
     random = generator(seed, "twin", *blueprint.statements)
+    many = min(rows, MOST_GROWN)
+    style = Style(many, many, 2 * many, 1.0, grows=True) if rows else STYLES[seed % len(STYLES)]
     contents: dict[str, dict[str, list[Any]]] = {}
     constants = _shared(blueprint, constants_in(query))
     twin = sqlite3.connect(":memory:")
@@ -72,10 +80,10 @@ def drawn_twin(blueprint: Blueprint, seed: int, query: str = "") -> sqlite3.Conn
     for statement in blueprint.statements:
         twin.execute(statement)
     for table in blueprint.tables:
-        contents[table.name] = _drawn_table(table, contents, constants, STYLES[seed % len(STYLES)], random)
-        rows = zip(*contents[table.name].values(), strict=True)
+        contents[table.name] = _drawn_table(table, contents, constants, style, random)
+        drawn = zip(*contents[table.name].values(), strict=True)
         names, marks = ", ".join(map(quoted, contents[table.name])), ", ".join("?" * len(table.columns))
-        twin.executemany(f"INSERT OR IGNORE INTO {quoted(table.name)} ({names}) VALUES ({marks})", rows)  # noqa: S608
+        twin.executemany(f"INSERT OR IGNORE INTO {quoted(table.name)} ({names}) VALUES ({marks})", drawn)  # noqa: S608
     twin.commit()
     return twin
 
@@ -87,7 +95,8 @@ def _drawn_table(
     style: Style,
     random: np.random.Generator,
 ) -> dict[str, list[Any]]:
-    many = min(int(random.integers(style.least, style.most + 1)), max(LEAST_CAP, 2 * table.rows))
+    most = style.most if style.grows else max(LEAST_CAP, 2 * table.rows)
+    many = min(int(random.integers(style.least, style.most + 1)), most)
     rows = [int(i) for i in random.permutation(table.rows)[:many]]
     many = len(rows) if style.kept else many
     drawn = {}
@@ -97,9 +106,10 @@ def _drawn_table(
         if partners is not None:
             values = _referring(column, wanted, partners, many, style, random)
         elif column.unique and not style.kept:
-            values = _distinct(column, wanted, many, random)
+            values = _distinct(column, wanted, many, style.grows, random)
         else:
             known = list(dict.fromkeys(value for value in column.values if value is not None)) or [None]
+            known += _more(known, many) if style.grows and 2 * len(known) > len(column.values) else []
             some = [known[int(i)] for i in random.permutation(len(known))[: _variety(style, random)]]
             values = _drawn(column, wanted, some, many, random)
         if style.kept:
@@ -148,12 +158,20 @@ def _referring(
     return chosen[:many] if column.unique else _drawn(column, asked, chosen, many, random)
 
 
-def _distinct(column: Column, wanted: list[Any], many: int, random: np.random.Generator) -> list[Any]:
+def _more(known: Sequence[Any], many: int) -> list[Any]:
+    """Other values of the same kind: numbers beyond the largest, texts with a number behind them."""
+    if all(type(value) in (int, float) for value in known):
+        return [max(known) + 1 + i for i in range(many)]
+    texts = [value for value in known if isinstance(value, str)]
+    return [text for i in range(many if texts else 0) if (text := f"{texts[i % len(texts)]} {i + 2}") not in known]
+
+
+def _distinct(column: Column, wanted: list[Any], many: int, grows: bool, random: np.random.Generator) -> list[Any]:
     known = list(dict.fromkeys(value for value in column.values if value is not None))
     kept = list(dict.fromkeys(wanted))
     others = [known[int(i)] for i in random.permutation(len(known)) if known[int(i)] not in kept]
     whole = known and all(type(value) is int for value in known)
-    more = [max(known) + 1 + i for i in range(many)] if whole else []
+    more = _more(known, many) if whole or (grows and known) else []
     chosen = (kept + others + more)[:many]
     return [chosen[int(i)] for i in random.permutation(len(chosen))]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import Job, Report
+from rlvrlab.judge.jail.evaluating import evaluates
 
 
 class NotData(Exception):
@@ -41,15 +42,19 @@ def run(job: Job, report: Report) -> None:
         return
     except (NotData, *NOT_READ):
         pass
+    weak = True
     try:
         trees = [ast.parse(text) for text in (job["setup"], *job["tests"])]
+        weak = evaluates(trees)
         if any(_may_catch_a_failure(node) for tree in trees for node in ast.walk(tree)):
-            report("stopping")
+            report("stopping", weak)
         else:
             steered = _steered_by_results(trees, names)
-            report("going", steered, *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees))
+            report(
+                "going", weak, steered, *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees)
+            )
     except NOT_READ:  # no Python, or nested too deeply to be written again: they run as they are
-        report("stopping")
+        report("stopping", weak)
 
 
 def _may_catch_a_failure(node: ast.AST) -> bool:

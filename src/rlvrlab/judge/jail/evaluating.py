@@ -1,0 +1,98 @@
+"""Could test code make code, or a way to write, of a text that the answer returns?
+
+    assert eval(candidate("2 + 3")) == 5        the answer returns what it likes, and the tester runs it
+    getattr(box, candidate())()                 it chooses what is called
+    open(candidate(), "w").write("done")        it chooses the file, which may be the judge's own channel
+
+Only plain data crosses the wall, but tests can bring a text to life, and then they say whatever it says. Verdicts of
+such tests are no stronger than those of tests beside the answer: `integrity: weak`. Read by its words alone: what is
+called with nothing but constants is harmless, everything else of these names is not.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+ANYWHERE = {
+    "eval", "exec", "__import__", "import_module", "run_path", "run_module", "sympify", "parse_expr", "lambdify",
+    "Unpickler", "unsafe_load", "__builtins__", "__globals__", "system", "popen",
+}  # fmt: skip
+"""Names that bring texts to life, alone or behind a dot."""
+ALONE = {"compile", "globals", "locals", "vars", "loads", "timeit"}
+"""Names that do so only without a module before them: `re.compile` and `json.loads` do not."""
+BY_NAME = {"getattr", "setattr", "delattr", "attrgetter", "methodcaller"}
+"""Functions that are given the name of what they use."""
+MODULES = {
+    "pickle": ("load",), "marshal": ("load",), "dill": ("load",), "cloudpickle": ("load",), "joblib": ("load",),
+    "yaml": ("load",), "timeit": ("timeit", "repeat"), "builtins": ("compile",),
+    "os": ("write", "open", "exec", "pwrite"),
+}  # fmt: skip
+"""How functions of these modules begin that bring bytes to life, or write to a descriptor."""
+TEXT_FIRST = {"eval", "exec", "compile"}
+"""Functions of which only the first argument is brought to life."""
+WRITING = set("wax+")
+SUSPICIOUS = re.compile(
+    r"\b(?:"
+    + "|".join(sorted((ANYWHERE | ALONE | BY_NAME | {"open", "__dict__"} | set(MODULES)) - {"builtins"}))
+    + r"|builtins)\b"
+)
+"""Texts without any of these words need no closer look."""
+
+
+def may_evaluate(texts: Sequence[str]) -> bool:
+    """The same for texts, of which most have none of these words; what is no Python is somebody else's to refuse."""
+    if not any(map(SUSPICIOUS.search, texts)):
+        return False
+    try:
+        return evaluates([ast.parse(text) for text in texts])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def evaluates(trees: Sequence[ast.AST]) -> bool:
+    """Is anything in there that could bring a text to life which is not written there itself?"""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    harmless = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _is_harmless(node)}
+    return any(id(node) not in harmless and _brings_to_life(node) for node in nodes)
+
+
+def _is_harmless(node: ast.Call) -> bool:
+    """What it uses is written in the tests."""
+    name = next(iter(_names(node.func)), "")
+    if name in ("getattr", "setattr", "delattr"):
+        return len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+    if name == "open":
+        modes = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "mode")]
+        reads = all(isinstance(mode, ast.Constant) and not WRITING & set(str(mode.value)) for mode in modes)
+        return reads or isinstance(node.args[0] if node.args else None, ast.Constant)
+    given = node.args if name in TEXT_FIRST else [*node.args, *(word.value for word in node.keywords)]
+    match given[:1] if name in TEXT_FIRST else []:
+        case [ast.Call(ast.Name("compile")) as made]:
+            return _is_harmless(made)
+        case [text]:
+            return isinstance(text, ast.Constant)
+    return bool(given) and all(isinstance(one, ast.Constant) for one in given)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Attribute):
+        yield node.attr
+
+
+def _brings_to_life(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(name):
+            return name in ANYWHERE or name in ALONE or name in BY_NAME or name == "open"
+        case ast.Attribute(ast.Name(module), name) if module in MODULES:
+            return name in ANYWHERE or name.startswith(MODULES[module])
+        case ast.Attribute(_, name):
+            return name in ANYWHERE or name in BY_NAME
+        case ast.Subscript(ast.Attribute(attr="__dict__"), key):
+            return not isinstance(key, ast.Constant)
+        case ast.ImportFrom(module=module, names=names):
+            return module in MODULES and any(one.name.startswith(MODULES[module]) for one in names)
+    return False
