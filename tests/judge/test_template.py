@@ -126,7 +126,7 @@ def with_a_worker(use: Callable[[Worker], Coroutine[Any, Any, Any]], image: Imag
 async def what_acts_leave(worker: Worker, acts: dict[str, str]) -> dict[str, list[str]]:
     """Words of the template and of a later job that depend on what an earlier job did, by its name.
 
-    A job's own reading of a clock may lie on its stack (on x86_64 its seconds do), and differs between jobs of two seconds.
+    A job's own reading of a clock may lie on its stack (on x86_64 its seconds do); it differs between jobs.
     """
     first = await seen_by_a_job(worker)
     await asyncio.sleep(1.1)

@@ -6,10 +6,12 @@ cannot raise. Who remembers that somebody has asked can tell whatever comes of i
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
+import time
 from types import FrameType
 
 AGAIN_S = 0.1
@@ -45,10 +47,9 @@ class CtrlC:
     def _again(self, dropped: sys.UnraisableHookArgs) -> None:
         """C code and finalisers, which cannot raise, drop an interruption: it comes again a moment later."""
         if issubclass(dropped.exc_type, KeyboardInterrupt):
-            later = threading.Timer(AGAIN_S, self._press)
-            later.daemon = True
-            later.start()
+            _thread.start_new_thread(self._press, ())  # `Thread.start` waits, and could be interrupted itself
 
     def _press(self) -> None:
+        time.sleep(AGAIN_S)
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the block has not been left
             os.kill(os.getpid(), signal.SIGINT)

@@ -26,6 +26,9 @@ from rlvrlab.objectives.base import PolicyObjective, masked, missing, needed, to
 from rlvrlab.registry import register
 from rlvrlab.types import Couples, Loss, NonNegative, Positive
 
+TIE = 1e-12
+"""Margins below this are rounding: before its first update a policy ranks no pair."""
+
 
 @register("objective", "dpo")
 @dataclass(frozen=True)
@@ -61,12 +64,13 @@ class Dpo(PolicyObjective):
         return Loss(value, np.where(batch.loss_BT, row_B[:, None] / pairs, 0.0))
 
     def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
-        """`dpo/accuracy`: share of pairs ranked rightly; `dpo/margin`: mean β d; and its two halves."""
+        """`dpo/accuracy`: share of pairs ranked rightly beyond rounding; `dpo/margin`: mean β d; its two halves."""
         chosen_P, rejected_P = pairs_of(batch)
         reward_B = self.beta * _score_B(logp_BT, batch) / max(batch.scale.pairs, 1)
+        margin_P = reward_B[chosen_P] - reward_B[rejected_P]
         return {
-            "dpo/accuracy": float((reward_B[chosen_P] > reward_B[rejected_P]).sum()) / max(batch.scale.pairs, 1),
-            "dpo/margin": float((reward_B[chosen_P] - reward_B[rejected_P]).sum()),
+            "dpo/accuracy": float((margin_P > TIE).sum()) / max(batch.scale.pairs, 1),
+            "dpo/margin": float(margin_P.sum()),
             "dpo/chosen_reward": float(reward_B[chosen_P].sum()),
             "dpo/rejected_reward": float(reward_B[rejected_P].sum()),
             "actor/entropy": token_mean(entropy_BT, batch),
