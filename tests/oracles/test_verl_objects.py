@@ -9,6 +9,7 @@ import asyncio
 import importlib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,3 +206,62 @@ def test_log_probabilities_are_verls_own_without_a_loop_over_tokens(dtype: str, 
     assert ours.dtype == (torch.float64 if dtype == "float64" else torch.float32)
     assert torch.allclose(ours.double(), theirs, atol=1e-6)  # bfloat16 logits too: only the logits are rounded
     assert torch.allclose(mine.double(), logits.grad.double(), atol=1e-2 if dtype == "bfloat16" else 1e-6)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_outputs_of_padded_rows_are_verls_own_without_a_piece_per_answer(
+    temperature: float, monkeypatch: pytest.MonkeyPatch
+):
+    torch = pytest.importorskip("torch")
+    module = pytest.importorskip("verl.workers.engine.fsdp.transformer_impl")
+    from rlvrlab.scale.verl import actor
+
+    recipe = SimpleNamespace(entropy=SimpleNamespace(coef=0.01))
+    monkeypatch.setattr(actor, "current", lambda: SimpleNamespace(resolved=SimpleNamespace(recipe=recipe)))
+    plain = type("Plain", (module.FSDPEngineWithLMHead,), {"__init__": lambda self: None})
+    both = {"theirs": plain(), "ours": type("Ours", (actor.EngineHooks, plain), {})()}
+    found = {}
+    for name, engine in both.items():
+        engine.engine_config = SimpleNamespace(entropy_checkpointing=False)
+        logits, micro_batch, given = _padded_rows(torch, temperature, lengths=(5, 2, 7, 7))
+        made = engine.prepare_model_outputs(SimpleNamespace(logits=logits), given, micro_batch, None)
+        (made["log_probs"].values() * 0.3 - made["entropy"].values()).sum().backward()
+        found[name] = [made["log_probs"].values(), made["entropy"].values(), made["log_probs"].offsets(), logits.grad]
+    for ours, theirs in zip(found["ours"], found["theirs"], strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-6)
+
+
+def test_the_gradient_of_padded_rows_does_not_take_an_operation_per_answer():
+    torch = pytest.importorskip("torch")
+    from rlvrlab.scale.verl.log_probs import padded_outputs
+
+    def operations(answers: int) -> int:
+        logits, micro_batch, given = _padded_rows(torch, 1.0, lengths=(3,) * answers)
+        made = padded_outputs(logits, micro_batch["input_ids"], given["input_ids_rmpad_rolled"], False)
+        assert not made["entropy"].requires_grad
+        waiting, seen = [made["log_probs"].values().grad_fn], set()
+        while waiting:
+            node = waiting.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                waiting += [after for after, _ in node.next_functions]
+        return len(seen)
+
+    assert operations(60) == operations(2)
+
+
+def _padded_rows(
+    torch: Any, temperature: float, lengths: tuple[int, ...]
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Logits, micro-batch and facts as verl's engine hands them on, for rows padded to the longest."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(len(lengths), max(lengths), 11, generator=generator).requires_grad_()
+    rows = [torch.randint(0, 11, (length,), generator=generator) for length in lengths]
+    ids = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
+    rolled = torch.roll(ids.values(), shifts=-1, dims=0)
+    given = {
+        "input_ids_rmpad_rolled": rolled, "temperature_is_one": temperature == 1.0,
+        "temperature": torch.full((len(lengths),), temperature),
+    }  # fmt: skip
+    micro_batch = {"input_ids": ids, "use_remove_padding": False, "calculate_entropy": True}
+    return logits, micro_batch, given

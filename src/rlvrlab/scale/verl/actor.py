@@ -17,6 +17,7 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.scale.verl.guarding import ActorShards, ShardGuard
 from rlvrlab.scale.verl.job import current
+from rlvrlab.scale.verl.log_probs import padded_outputs
 from rlvrlab.scale.verl.losses import tally
 from rlvrlab.scale.verl.rows import Ranks, counts, part_of
 from rlvrlab.surgery.base import Memory, Scene, Surgery
@@ -63,6 +64,24 @@ class EngineHooks:
         if facts is None:
             raise RuntimeError("surgery or guard is asked for, but the rows have no groups: not our trainer's")
         return self._rlvr_groups(data, loss_function, dict(facts))
+
+    def prepare_model_outputs(
+        self, output: Any, output_args: dict[str, Any], micro_batch: Any, logits_processor_func: Any
+    ) -> dict[str, Any]:
+        """Numbers of each token; padded rows are not cut into pieces with gradients as large as all logits each."""
+        from verl.utils import tensordict_utils as tu
+
+        def asked(name: str, usual: bool = False) -> bool:
+            return bool(tu.get_non_tensor_data(data=micro_batch, key=name, default=usual))
+
+        others = ("use_fused_kernels", "calculate_sum_pi_squared", "distillation_use_topk", "distillation_only")
+        if asked("use_remove_padding", True) or any(map(asked, others)) or hasattr(output.logits, "full_tensor"):
+            return dict(super().prepare_model_outputs(output, output_args, micro_batch, logits_processor_func))  # type: ignore[misc]
+        logits = output.logits
+        if not output_args.get("temperature_is_one", False):
+            logits = logits / output_args["temperature"].clamp(min=1e-8)[:, None, None].to(logits.dtype)
+        needed = current().resolved.recipe.entropy.coef > 0 if asked("calculate_entropy") else None
+        return padded_outputs(logits, micro_batch["input_ids"], output_args["input_ids_rmpad_rolled"], needed)
 
     def save_checkpoint(self, local_path: str, *arguments: Any, **named: Any) -> Any:
         """verl's own, and beside it what surgery and guard remember."""
