@@ -327,6 +327,7 @@ def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Pat
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(tmp_path: Path, monkeypatch, capsys, words: list[str], message: str) -> None:
+    monkeypatch.delenv("RLVRLAB_DATA", raising=False)  # where the tester's own copies lie
     lines(tmp_path / "odd.jsonl", GSM[:2])
     lines(tmp_path / "other.jsonl", GSM[:2])
     lines(tmp_path / "twins.jsonl", [mbpp(1), mbpp(1) | {"text": "Another."}])
