@@ -254,8 +254,8 @@ def test_a_task_gets_its_sizes_from_the_file_whatever_separates_its_columns(
 
 def test_right_answers_that_do_not_fit_are_said_before_training(tmp_path, monkeypatch, capsys) -> None:
     tiny(tmp_path)
-    done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", "rollout.max_tokens=3", folder=tmp_path)
-    assert "rollout.max_tokens = 3: " in done.stdout and "right answers that are known need more" in done.stdout
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", "rollout.max_tokens=2", folder=tmp_path)
+    assert "rollout.max_tokens = 2: " in done.stdout and "right answers that are known need more" in done.stdout
     done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", folder=tmp_path)
     assert "need more" not in done.stdout
 
