@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ ROWS = [
     for line in (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and not line.startswith("| requirement")
 ]
-COMMANDS = sorted({command for row in ROWS for command in re.findall(r"`(rlvr [^`]+)`", row[1] if len(row) > 1 else "")})
+COMMANDS = sorted({command for row in ROWS if len(row) > 1 for command in re.findall(r"`(rlvr [^`]+)`", row[1])})
 PLACEHOLDERS = {"NAME", "RECIPE", "…", "--resume"}
 """Words that stand for something of the reader's own."""
 
@@ -32,7 +33,7 @@ def recipe_of(words: list[str]) -> tuple[Path, list[str]] | None:
             name, rest = words[place], words[place + 1 :]
             path = ROOT / name if name.endswith(ENDING) else named_file(Path(name))
             assert path is not None and path.is_file(), f"{name}: no recipe"
-            pairs = zip(rest, rest[1:], strict=False)
+            pairs = pairwise(rest)
             dotted = [f"{key[2:]}={value}" for key, value in pairs if key.startswith("--") and "." in key]
             return path, [word for word in rest if "=" in word] + dotted
     return None

@@ -92,8 +92,8 @@ def _show_cost(console: Console, times: Sequence[Estimate], why_not: str) -> Non
 
 def _numbers(console: Console, head: Sequence[str], lines: Sequence[Sequence[str]], title: str) -> None:
     if lines:
-        look = {"box": HEAVY_HEAD, "title": f"\n{title}", "title_justify": "left"}
-        console.print(table(head, lines, right=head[1:], **look))
+        title = f"\n{title}"
+        console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
 
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:
