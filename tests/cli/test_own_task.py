@@ -254,10 +254,16 @@ def test_a_task_gets_its_sizes_from_the_file_whatever_separates_its_columns(
 
 def test_right_answers_that_do_not_fit_are_said_before_training(tmp_path, monkeypatch, capsys) -> None:
     tiny(tmp_path)
-    done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", "rollout.max_tokens=3", folder=tmp_path)
-    assert "rollout.max_tokens = 3: " in done.stdout and "right answers that are known need more" in done.stdout
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", "rollout.max_tokens=2", folder=tmp_path)
+    assert "rollout.max_tokens = 2: " in done.stdout and "right answers that are known need more" in done.stdout
     done = inside(monkeypatch, capsys, "train", "tiny.toml", "--plan", folder=tmp_path)
     assert "need more" not in done.stdout
+
+
+def test_a_limit_without_room_for_the_end_token_alone_is_no_fault(tmp_path, monkeypatch, capsys) -> None:
+    """Answers of one letter are judged as they stand when they are cut before their end."""
+    done = inside(monkeypatch, capsys, "train", "paper_b_conflict_aware/toy", "--plan", folder=tmp_path)
+    assert done.returncode == 0 and "rollout.max_tokens" in done.stdout and "need more" not in done.stdout
 
 
 def test_a_reward_is_tried_before_a_policy_is_loaded(tmp_path, monkeypatch, capsys) -> None:

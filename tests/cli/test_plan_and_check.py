@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import errors, inside, rlvr, tiny
 
+from rlvrlab.cli import plan
 from rlvrlab.extras import packages
+from rlvrlab.recipe import Resolved, load_recipe
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]x[/bold] [/red] \u202e \x9b1m \x00 \r over"
 ENV = f"""
@@ -64,6 +66,21 @@ def test_plan_shows_origins_batches_updates_and_cost(run, tmp_path) -> None:
     text = run("train", "tiny.toml", "--plan").stdout
     for word in ("rollout.n", "tiny.toml", "default", "grpo", "updates", "seconds in all"):
         assert word in text
+
+
+def test_what_is_known_at_once_is_shown_before_a_step_is_measured(tmp_path, monkeypatch, capsys) -> None:
+    """A step of a real model on a CPU takes minutes; until then nothing of the plan was on the screen."""
+    tiny(tmp_path)
+    seen: list[str] = []
+
+    def measured(_: Resolved) -> tuple[list, str]:
+        seen.append(capsys.readouterr().out)
+        return [], "slow"
+
+    monkeypatch.setattr(plan, "estimate_or_why", measured)
+    plan.show_plan(load_recipe(tmp_path / "tiny.toml"), as_json=False)
+    assert all(words in seen[0] for words in ("rollout.n", "updates", "grpo")) and "slow" not in seen[0]
+    assert "Cost is left out" in capsys.readouterr().out
 
 
 def test_plan_counts_two_answers_to_a_pair(run, tmp_path) -> None:

@@ -146,6 +146,21 @@ def mbpp(number: int) -> dict[str, Any]:
             "test_list": [f"assert add_{number}(1) == {number + 1}"]}  # fmt: skip
 
 
+@pytest.mark.parametrize("words", [["mbpp"], ["mbpp_reg"], ["mbpp", "--env", "code_repair"]])
+@pytest.mark.parametrize("place", ["mbpp/mbpp.jsonl", "mbpp.jsonl"])
+def test_a_set_made_from_another_finds_that_ones_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], place: str
+) -> None:
+    """mbpp_reg and repair tasks are made from mbpp's file, wherever mbpp itself finds it under $RLVRLAB_DATA."""
+    copy = lines(tmp_path / "mine" / place, [mbpp(n) for n in (5, 11, 520, 700)])
+    lines(copy.parent / "something_else.jsonl", [{}])
+    monkeypatch.setenv("RLVRLAB_DATA", str(tmp_path / "mine"))
+    code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", *words)
+    assert code == 0, err
+    [dev] = [rows for name, rows in problems_of(tmp_path).items() if name.endswith("_dev")]
+    assert any(problem.id.startswith("MBPP/520") for problem in dev)
+
+
 def test_mbpp_in_one_file_is_split_by_task_id(tmp_path: Path, monkeypatch, capsys) -> None:
     path = lines(tmp_path / "mbpp.jsonl", [mbpp(n) for n in (5, 11, 510, 511, 600, 601, 974)])
     assert run(monkeypatch, capsys, tmp_path, "prepare", "mbpp", "--from", str(path))[0] == 0
@@ -327,6 +342,7 @@ def test_any_set_of_the_hub_through_the_environment_of_own_answers(tmp_path: Pat
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(tmp_path: Path, monkeypatch, capsys, words: list[str], message: str) -> None:
+    monkeypatch.delenv("RLVRLAB_DATA", raising=False)  # where the tester's own copies lie
     lines(tmp_path / "odd.jsonl", GSM[:2])
     lines(tmp_path / "other.jsonl", GSM[:2])
     lines(tmp_path / "twins.jsonl", [mbpp(1), mbpp(1) | {"text": "Another."}])

@@ -185,7 +185,10 @@ def test_kill_9_and_go_on(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["metrics"]["mine@k"]["samples"] == 10
 
 
-def test_the_plan_that_comes_along_is_found_by_name_and_whole(run, tmp_path: Path) -> None:
+def test_the_plan_that_comes_along_is_found_by_name_and_whole(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RLVRLAB_DATA", raising=False)  # where the tester's own copies lie
     (tmp_path / "data").mkdir()
     done = run("phase0", "phase0_coding", "--plan")
     assert done.returncode != 0 and "data.humaneval: no humaneval/HumanEval.jsonl under data" in done.stderr

@@ -72,6 +72,7 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
     ]
     drawn += ["credit_by_line", "reward_parts", "signal"]
     assert {f"{name}.svg" for name in drawn} | {f"{name}.csv" for name in drawn} <= written
+    assert "tools.svg" not in written, "there were none"
     for path in (folder / "analysis/figures").iterdir():
         ElementTree.fromstring(path.read_text())
     told = (folder / "EXPERIMENT.md").read_text()
@@ -86,6 +87,19 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
         "| grpo | 30.0 % [0.0, 100.0] | 55.0 % (10) | 37.5 % [0.0, 100.0] |",  # the best was chosen: no interval
     ):
         assert words in told, words
+
+
+def test_episodes_with_tools_are_told_by_turns_and_calls(folder: Path) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    for row in rows[1:]:
+        row |= {"agent/turns": 2.0, "agent/calls": 0.05 * row["step"], "agent/failed_calls": 0.5}
+        row["agent/calls/sql"] = 0.05 * row["step"]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert {"tools.svg", "tools.csv"} <= {path.name for path in write_story(folder)}
+    ElementTree.fromstring((folder / "analysis/figures/tools.svg").read_text())
+    told = "turns 2.00 → 2.00, calls 0.15 → 0.90, share of calls that failed 0.50 → 0.50, calls of sql 0.15 → 0.90."
+    assert told in (folder / "EXPERIMENT.md").read_text()
+    assert {"what": "calls", "step": "20", "value": "1.0"} in table(folder, "tools")
 
 
 def test_the_tables_hold_the_numbers_of_the_record(folder: Path) -> None:

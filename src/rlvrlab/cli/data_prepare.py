@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,8 @@ def _prepared(
         keys = (*keys, f"{preset.folder_key}={origin}")
     env = built("env", env_name or preset.env, (*(f"{key}={value}" for key, value in preset.keys.items()), *keys))
     if env_name and env_name != preset.env:
-        return preparing.from_preset(f"{what}_{env_name}", preset, env, origin or local_copy(what, preset))
+        copied = replace(preset, file=preset.file or what)  # the same files under another name
+        return preparing.from_preset(f"{what}_{env_name}", copied, env, origin)
     if preset.made and origin is None:
         return preparing.from_environment(what, env, made, seed)  # type: ignore[arg-type]
     return preparing.from_preset(what, preset, env, origin)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.box import HEAVY_HEAD
 from rich.console import Console
 from rich.text import Text
@@ -9,20 +11,21 @@ from rich.text import Text
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.explain import settings, unnamed_env, unusual
-from rlvrlab.train.plan import estimate_or_why, phase_plans
+from rlvrlab.recipe.explain import Setting, settings, unnamed_env, unusual
+from rlvrlab.train.plan import Estimate, PhasePlan, estimate_or_why, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
 COST = ("phase", "s/step", "s/evaluation", "seconds in all")
 
 
 def show_plan(resolved: Resolved, as_json: bool) -> None:
-    """Resolved values with their origin, batch sizes, cost."""
+    """Resolved values with their origin, batch sizes, cost.
+
+    What is known at once is shown at once: a step of a real model on a CPU takes minutes to measure.
+    """
     rows, phases = settings(resolved), phase_plans(resolved)
-    advice: list[str] = []
-    with noting(lambda _, words: advice.append(words)):
-        times, why_not = estimate_or_why(resolved)
     if as_json:
+        times, why_not, advice = _measured(resolved)
         print_json(
             {
                 "settings": [row._asdict() for row in rows],
@@ -33,34 +36,66 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
             }
         )
         return
+    console = Console()
+    _show_settings(console, resolved, rows)
+    _show_phases(console, phases)
+    _warn(console, unusual(resolved))
+    console.file.flush()
+    with console.status("measuring one step"):
+        times, why_not, advice = _measured(resolved)
+    _show_cost(console, times, why_not)
+    _warn(console, advice)
+
+
+def _measured(resolved: Resolved) -> tuple[list[Estimate], str, list[str]]:
+    """The cost or why it is not known, and what was noted on the way."""
+    advice: list[str] = []
+    with noting(lambda _, words: advice.append(words)):
+        times, why_not = estimate_or_why(resolved)
+    return times, why_not, advice
+
+
+def _show_settings(console: Console, resolved: Resolved, rows: Sequence[Setting]) -> None:
+    keys = [[Text(printable(cell), "dim" if row.origin == "default" else "") for cell in row[:3]] for row in rows]
+    console.print(table(("key", "value", "from"), keys, title="Resolved recipe", title_justify="left"))
+    if words := unnamed_env(resolved):
+        console.print(f"\n{words}", soft_wrap=True)
+    for preset in dict.fromkeys(row.origin for row in rows if row.source):
+        vetted = [f"{row.key}: {row.source}" for row in rows if row.origin == preset and row.source]
+        console.print(f"\n{preset}, where the recipe says nothing: {'; '.join(vetted)}", soft_wrap=True)
+
+
+def _show_phases(console: Console, phases: Sequence[PhasePlan]) -> None:
     planned = []
     for p in phases:
         more = f"–{p.most_answers:,}" if p.most_answers > p.answers else ""
         tokens = p.max_tokens // max(1, p.answers) * p.most_answers
         per_step = (p.steps, p.problems_per_step, p.answers_per_step, p.updates_per_step)
         planned.append((p.name, *(f"{cell:,}" for cell in per_step), f"{p.answers:,}{more}", f"{tokens:,}"))
-    costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
-    keys = [[Text(printable(cell), "dim" if row.origin == "default" else "") for cell in row[:3]] for row in rows]
-    about = "\nPhases (problems, effective batch and updates per step; answers and tokens in all)"
-    console = Console()
-    console.print(table(("key", "value", "from"), keys, title="Resolved recipe", title_justify="left"))
-    for head, lines, title in ((PHASES, planned, about), (COST, costs, "\nCost, from one measured step")):
-        if not lines:
-            continue
-        console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
-    if words := unnamed_env(resolved):
-        console.print(f"\n{words}", soft_wrap=True)
-    for preset in dict.fromkeys(row.origin for row in rows if row.source):
-        vetted = [f"{row.key}: {row.source}" for row in rows if row.origin == preset and row.source]
-        console.print(f"\n{preset}, where the recipe says nothing: {'; '.join(vetted)}", soft_wrap=True)
-    if why_not:
-        words = f"Cost is left out, because it is measured with the model: {why_not}"
-        console.print(Text(printable(words)), soft_wrap=True)
-    for words in [*unusual(resolved), *advice]:
-        console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)
+    title = "Phases (problems, effective batch and updates per step; answers and tokens in all)"
+    _numbers(console, PHASES, planned, title)
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
     if also:
         console.print(f"without the answers that these draw themselves: {also}")
     passes = max((p.memory_passes for p in phases), default=0.0)
     if passes:
         console.print(f"besides, the guard makes {passes:.3g} passes over its memory in every update")
+
+
+def _show_cost(console: Console, times: Sequence[Estimate], why_not: str) -> None:
+    costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
+    _numbers(console, COST, costs, "Cost, from one measured step")
+    if why_not:
+        words = f"Cost is left out, because it is measured with the model: {why_not}"
+        console.print(Text(printable(words)), soft_wrap=True)
+
+
+def _numbers(console: Console, head: Sequence[str], lines: Sequence[Sequence[str]], title: str) -> None:
+    if lines:
+        title = f"\n{title}"
+        console.print(table(head, lines, right=head[1:], box=HEAVY_HEAD, title=title, title_justify="left"))
+
+
+def _warn(console: Console, warnings: Sequence[str]) -> None:
+    for words in warnings:
+        console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)

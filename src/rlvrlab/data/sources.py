@@ -64,8 +64,10 @@ def local_copy(name: str, preset: Preset) -> Path | None:
     root = os.environ.get(DATA)
     if not root:
         return None
-    stems = dict.fromkeys([name, preset.file or name, f"{name}_test", f"math_suites/{name}_test"])
-    places = [Path(root) / name, *(Path(root) / f"{stem}{ending}" for stem in stems for ending in ENDINGS)]
+    own = [name, preset.file or name]
+    stems = dict.fromkeys([*own, f"{name}_test", f"math_suites/{name}_test"])
+    files = (f"{stem}{ending}" for stem in stems for ending in ENDINGS)
+    places = [Path(root) / place for place in (*own, *files)]
     return next((place for place in places if place.exists()), None)
 
 
@@ -104,7 +106,7 @@ def _files(name: str, preset: Preset, origin: Path) -> dict[str, Path]:
     if origin.is_file():
         return {_split_named(origin, name, preset): origin}
     there = sorted(path for path in origin.iterdir() if path.name.lower().endswith(ENDINGS))
-    files = {split: path for split in preset.splits for path in there if _is_split(path, split, name)}
+    files = {split: path for split in preset.splits for path in there if _is_split(path, split, name, preset)}
     only = [path for path in there if bare_name(path).lower() == (preset.file or name)] or there
     if not files and len(only) == 1:
         files = {_split_named(only[0], name, preset): only[0]}
@@ -114,14 +116,14 @@ def _files(name: str, preset: Preset, origin: Path) -> dict[str, Path]:
     return files
 
 
-def _is_split(path: Path, split: str, name: str) -> bool:
-    bare = bare_name(path).lower()
-    return bare in (split.lower(), f"{name}_{split}".lower()) or bare.startswith(f"{split.lower()}-0")
+def _is_split(path: Path, split: str, name: str, preset: Preset) -> bool:
+    bare, named = bare_name(path).lower(), (split, f"{name}_{split}", f"{preset.file or name}_{split}")
+    return bare in [one.lower() for one in named] or bare.startswith(f"{split.lower()}-0")
 
 
 def _split_named(path: Path, name: str, preset: Preset) -> str:
     ending_of(path)
-    named = [split for split in preset.splits if _is_split(path, split, name)]
+    named = [split for split in preset.splits if _is_split(path, split, name, preset)]
     if named:
         return named[0]
     if len(preset.splits) == 1 or preset.ranges:

@@ -16,7 +16,6 @@ from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
-from rlvrlab.rollout.prompts import answer_tokens
 from rlvrlab.rollout.trial import Tried, try_all
 from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
@@ -93,12 +92,15 @@ def ready(has: Supplies) -> Lab:
 
 
 def note_long_references(lab: Lab) -> None:
-    """Note that right answers which are known do not fit into rollout.max_tokens, where that is so."""
+    """Note that right answers which are known do not fit into rollout.max_tokens, where that is so.
+
+    The end token is not counted: an answer that is cut just before it is judged as it stands.
+    """
     limit, env = lab.recipe.rollout.max_tokens, lab.env
     if isinstance(env, BaseEnvironment) and env.uses_tools:
         return  # its answers are turns, each of which has the limit to itself
     golds = [gold for problem in lab.train[:SOME] if (gold := env.gold(problem)) is not None]
-    lengths = [len(answer_tokens(lab.engine.tokenizer, gold)) for gold in golds]
+    lengths = [len(lab.engine.tokenizer.encode(gold)) for gold in golds]
     longer = sum(length > limit for length in lengths)
     if longer:
         what = f"rollout.max_tokens = {limit}: {longer} of {len(golds)} right answers that are known need more"

@@ -16,11 +16,12 @@ from rlvrlab.record.files import write_atomically
 from rlvrlab.report.csv_tables import as_csv
 from rlvrlab.report.gather.reading import STRANGE
 from rlvrlab.report.gather.record import METRICS, RunRecord
-from rlvrlab.report.story import conflict, credit, learning, skills
+from rlvrlab.report.story import conflict, credit, episodes, learning, skills
 from rlvrlab.report.story.part import Part
 
 PARTS: tuple[Callable[[RunRecord], Part | None], ...] = (
-    learning.phases, skills.skills, conflict.conflict, credit.credit, learning.reward_parts, learning.signal,
+    learning.phases, skills.skills, conflict.conflict, credit.credit, episodes.episodes, learning.reward_parts,
+    learning.signal,
 )  # fmt: skip
 ONE_RUN = "Intervals are 95 % and of this one run; what another seed would give, several runs tell (`rlvr compare`)."
 
