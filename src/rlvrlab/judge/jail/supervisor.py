@@ -100,10 +100,10 @@ class Watch:
 class Crew:
     """The children of the job that a worker is busy with, and the clock they have in common."""
 
-    __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
+    __slots__ = ("_last", "_lost_share", "_seen", "_test_started", "clock", "next_look", "proc", "watches")
 
     def __init__(self) -> None:
-        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         """Opened before the children's own /proc hides it, which does not know their numbers out here."""
         self.watches: list[Watch] = []
         self.clock = 0.0
@@ -130,7 +130,7 @@ class Crew:
         """Look at every child, then decide when to look again."""
         passed, self._last = now - self._last, now
         for watch in self.watches:
-            watch.pid = watch.pid or process_number(self._proc, watch.pidfd)
+            watch.pid = watch.pid or process_number(self.proc, watch.pidfd)
         used = self._used()
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
         waited = self._waited(used)
@@ -164,7 +164,7 @@ class Crew:
         The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
         long as those that were seen did for theirs.
         """
-        seen = [times for watch in self.watches for times in thread_times(self._proc, watch.pid)]
+        seen = [times for watch in self.watches for times in thread_times(self.proc, watch.pid)]
         steps = since(self._seen, seen)
         self._seen = dict(seen)
         waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
@@ -181,8 +181,8 @@ class Crew:
     def end_all_but(self, spared: set[int]) -> None:
         """End all other processes of this pid namespace; where they multiply faster than that, nothing helps."""
         for _ in range(MOST_SWEEPS):
-            others = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
-            living = [pid for pid in others if pid not in spared and lives(self._proc, pid)]
+            others = [int(name) for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
+            living = [pid for pid in others if pid not in spared and lives(self.proc, pid)]
             if not living:
                 return
             for pid in living:

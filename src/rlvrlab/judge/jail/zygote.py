@@ -26,7 +26,7 @@ from select import select
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits, packages, privileges, stand_ins, template
+from rlvrlab.judge.jail import child, heap, kernel, limits, namespaces, packages, privileges, stand_ins, template
 from rlvrlab.judge.jail.jobfile import HEAD_SIZE, INSIDE, terms_of
 from rlvrlab.judge.jail.numbers import ProcessNumbers
 from rlvrlab.judge.jail.rehearsal import rehearse
@@ -91,6 +91,7 @@ class Zygote:
         else:
             numbers.end()
         self.template, self.template_pid = self._fork_template(orders, walls, roles, numbers.counter)
+        self.held = namespaces.hold(self.crew.proc)
 
     def _fork_template(
         self, orders: socket, walls: Walls, roles: dict[str, child.Role], counter: int
