@@ -123,3 +123,31 @@ def test_a_lock_in_the_jail_refuses_what_a_real_one_refuses(judge: Judge) -> Non
         "      + (not lock.acquire(block=False)) + (not lock.acquire(timeout=0.01)))\n"
     )
     assert judge.verify(StdioTask((("", "6"),)), program).detail == "accepted"
+
+
+THREADS = """
+import threading
+started = threading.Event()
+threads = [threading.Thread(target=started.wait) for _ in range({count})]
+for thread in threads:
+    thread.start()
+started.set()
+for thread in threads:
+    thread.join()
+print('ok')
+"""
+
+
+@pytest.mark.parametrize("count", [17, 64])
+def test_dozens_of_idle_threads_fit_into_the_memory_of_a_job(judge: Judge, count: int) -> None:
+    assert judge.verify(StdioTask((("", "ok"),)), THREADS.format(count=count)).detail == "accepted"
+
+
+def test_a_thread_recurses_as_deep_as_it_asks_for(judge: Judge) -> None:
+    deep = (
+        "import sys, threading\nsys.setrecursionlimit(10**6)\nthreading.stack_size(128 << 20)\n"
+        "class Node:\n    def __init__(self, depth): self.depth = depth\n"
+        "    def __len__(self): return 1 + len(Node(self.depth - 1)) if self.depth else 0\n"
+        "thread = threading.Thread(target=lambda: print(len(Node(30000))))\nthread.start()\nthread.join()\n"
+    )
+    assert judge.verify(StdioTask((("", "30000"),)), deep).detail == "accepted"
