@@ -22,6 +22,7 @@ from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
+from rlvrlab.judge.fusion.files import fetched_names, given_files
 from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.judge.statistics import Stopwatch
 from rlvrlab.judge.task_forms import shown, task_of
@@ -34,7 +35,7 @@ LONGEST_PAUSE_S = 30
 MOST_ITEMS = 10_000
 """Programs in one request to /judge: each takes about 4 kB here, however short it is in the request."""
 TOKEN_ENV = "RLVR_JUDGE_TOKEN"  # noqa: S105
-WANTED = {str: "a string", dict: "an object", list: "a list"}
+WANTED: dict[type, str] = {str: "a string", dict: "an object", list: "a list"}
 MARK = {wire.MARK: SCORER_VERSION}
 """By this our client knows that /judge is there, and that it scores alike."""
 
@@ -177,9 +178,8 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     if language not in ("python", "python3"):
         raise UserError(f"language: {language!r:.80} is not supported; allowed: python")
     limits = wire.limits_of(form)
-    stdin, files, names = _given(form, "stdin", ""), _given(form, "files", {}), _given(form, "fetch_files", [])
-    if not all(isinstance(text, str) for text in (*names, *(one for one in files.values() if one is not None))):
-        raise UserError("files: an object of strings is needed; fetch_files: a list of strings")
+    stdin = _given(form, "stdin", "")
+    files, names = given_files(_given(form, "files", {}), limits), fetched_names(_given(form, "fetch_files", []))
     try:
         given = stdin.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -187,7 +187,7 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     job = {
         "role": "program",
         "code": code,
-        "files": {name: text for name, text in files.items() if text is not None},
+        "files": files,
         "fetch_files": names,
     }
 
