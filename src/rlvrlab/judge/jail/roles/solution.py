@@ -60,8 +60,8 @@ def entry(module: types.ModuleType, name: str, report: Report) -> Callable[..., 
     """`solve`, or `Solution.solve` for a method of a class that is made without arguments."""
     owner, _, method = name.rpartition(".")
     found = getattr(module, owner or method, None)
-    if owner and isinstance(found, type):
-        found = getattr(found(), method, None)
+    if owner:
+        found = getattr(found() if isinstance(found, type) else found, method, None)
     if not callable(found):
         report("no_entry_point", name)
         raise NotLoaded(1)
