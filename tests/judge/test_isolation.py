@@ -119,6 +119,7 @@ def test_the_filter_decides_every_call_as_listed(
         "openat",
         "fcntl",
         "kill",
+        "setpriority",
         "futex",
         "clone",
         "prlimit64",
@@ -141,6 +142,8 @@ def test_the_filter_decides_every_call_as_listed(
     assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 6) == bpf.RET_ALLOW
     assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 9) == bpf.DENY
     assert decide(program, arch, numbers["tgkill"], 1, 1, 6) == bpf.DENY
+    for niceness, answer in ((0, bpf.RET_ERRNO), (5, bpf.RET_ERRNO), (-5 & 0xFFFFFFFF, bpf.DENY)):
+        assert decide(program, arch, numbers["setpriority"], 0, 0, niceness) == answer
     for signal, answer in ((0, bpf.RET_ALLOW), (10, bpf.RET_ALLOW), (9, bpf.DENY), (19, bpf.DENY)):
         given = decide(program, arch, numbers["kill"], seccomp.PID_PLACEHOLDER, signal)
         assert given == (bpf.RET_ALLOW if processes else answer), signal

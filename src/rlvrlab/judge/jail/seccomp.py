@@ -47,7 +47,6 @@ pwritev getcpu renameat2 getrandom membarrier copy_file_range rseq close_range f
 
 PRETENDED = """
 chmod fchmod fchmodat fchmodat2 utime utimes utimensat fadvise64 fsync fdatasync msync sync syncfs sync_file_range
-setpriority
 """
 """Answered with success and not done: Landlock does not govern them, and honest programs call them. Advice about a file
 would empty the page cache of it, which the next job could notice. Nothing in here has to outlive the machine, and to
@@ -176,6 +175,8 @@ def _by_argument(processes: bool) -> dict[str, Block]:
     is_clock = (argument(0), (AT_LEAST, 0, 2, NEGATIVE), (BITS_SET, 1, 0, THREAD_CLOCK))
     for call in ("clock_gettime", "clock_getres", "clock_nanosleep"):
         named[call] = (*is_clock, *failing(errno.EINVAL), *ALLOW)
+    # os.nice(0) asks for the priority that it has. To be lower than others is not done, to be higher is refused.
+    named["setpriority"] = (argument(2), (AT_LEAST, 1, 0, NEGATIVE), *PRETEND, *REFUSE)
     # Only this process's own limits.
     # It may read its CPU limit but not set it: a limit of its own would end it by SIGKILL, which counts as our failure.
     reading_only = refuse_unless_zero(2)
