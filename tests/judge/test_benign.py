@@ -72,6 +72,11 @@ PROGRAMS = {
     "logging": "import logging, warnings, traceback\nlogging.basicConfig()\nlogging.warning('x')\nwarnings.warn('x')\nprint(6)",
     "gc": "import gc, sys, weakref\ngc.disable()\ngc.collect()\nprint(6)",
     # Refused once.
+    "finalizer": "class A:\n    def __del__(self): print(6)\na = A()",
+    "finalizer_after_atexit": "import atexit\nclass A:\n    def __del__(self): print('', end='', flush=True) or print(6)\na = A()\natexit.register(lambda: a)",
+    "kill_self": "import os, signal\nsignal.signal(signal.SIGUSR1, lambda *a: print(6))\nos.kill(os.getpid(), signal.SIGUSR1)",
+    "nice": "import os\nos.nice(0)\nprint(6)",
+    "fsync": "import os\nwith open('a', 'w') as f:\n    f.write('6')\n    f.flush()\n    os.fsync(f.fileno())\nos.sync()\nprint(open('a').read())",
     "dev_null": "import sys\nsys.stderr = open('/dev/null', 'w')\nprint('x', file=sys.stderr)\nopen('/dev/null').read()\nprint(6)",
     "dev_null_os": "import os\nfd = os.open(os.devnull, os.O_RDWR)\nos.dup2(fd, 2)\nos.write(2, b'x')\nprint(6)",
     "copy2": "import shutil\nopen('a', 'w').write('6')\nshutil.copy2('a', 'b')\nshutil.copy('a', 'c')\nshutil.move('b', 'd')\nprint(open('d').read())",
@@ -122,4 +127,43 @@ def test_a_lock_in_the_jail_refuses_what_a_real_one_refuses(judge: Judge) -> Non
         "      + raises(ValueError, mp.BoundedSemaphore(1).release) + (not lock.acquire(timeout=0) or 1)\n"
         "      + (not lock.acquire(block=False)) + (not lock.acquire(timeout=0.01)))\n"
     )
+    assert judge.verify(StdioTask((("", "6"),)), program).detail == "accepted"
+
+
+THREADS = """
+import threading
+started = threading.Event()
+threads = [threading.Thread(target=started.wait) for _ in range({count})]
+for thread in threads:
+    thread.start()
+started.set()
+for thread in threads:
+    thread.join()
+print('ok')
+"""
+
+
+@pytest.mark.parametrize("count", [17, 64])
+def test_dozens_of_idle_threads_fit_into_the_memory_of_a_job(judge: Judge, count: int) -> None:
+    assert judge.verify(StdioTask((("", "ok"),)), THREADS.format(count=count)).detail == "accepted"
+
+
+def test_a_thread_recurses_as_deep_as_it_asks_for(judge: Judge) -> None:
+    deep = (
+        "import sys, threading\nsys.setrecursionlimit(10**6)\nthreading.stack_size(128 << 20)\n"
+        "class Node:\n    def __init__(self, depth): self.depth = depth\n"
+        "    def __len__(self): return 1 + len(Node(self.depth - 1)) if self.depth else 0\n"
+        "thread = threading.Thread(target=lambda: print(len(Node(30000))))\nthread.start()\nthread.join()\n"
+    )
+    assert judge.verify(StdioTask((("", "30000"),)), deep).detail == "accepted"
+
+
+OWN_TEXT = [
+    "import inspect\ndef f(): return 6\nprint(inspect.getsource(f).split()[-1])",
+    "import traceback\ntry: 1 / 0\nexcept ZeroDivisionError: print(6 if 'try: 1 / 0' in traceback.format_exc() else 0)",
+]
+
+
+@pytest.mark.parametrize("program", OWN_TEXT, ids=["source", "traceback"])
+def test_a_program_can_read_its_own_text(judge: Judge, program: str) -> None:
     assert judge.verify(StdioTask((("", "6"),)), program).detail == "accepted"

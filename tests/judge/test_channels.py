@@ -36,7 +36,7 @@ from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 
 START = """
-import ctypes, errno, fcntl, mmap, os, socket, struct, tempfile, threading, time
+import ctypes, errno, fcntl, mmap, os, signal, socket, struct, tempfile, threading, time
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -159,6 +159,11 @@ REFUSED = {
     "list_attributes": (errno.EOPNOTSUPP, "raised(os.listxattr, os.__file__)"),
     "remove_attribute": (errno.EOPNOTSUPP, "raised(os.removexattr, os.__file__, 'user.x')"),
     "file_without_a_name": (errno.EOPNOTSUPP, "raised(os.open, '.', os.O_TMPFILE | os.O_RDWR)"),
+    "path_of_a_file_only": (errno.EPERM, "raised(os.open, os.__file__, os.O_PATH)"),
+    "path_of_a_namespace_only": (errno.EPERM, "raised(os.open, '/proc/self/ns/net', os.O_PATH | os.O_NOFOLLOW)"),
+    # What waits for a disk each time.
+    "reading_past_the_page_cache": (errno.EINVAL, "raised(os.open, os.__file__, os.O_DIRECT)"),
+    "reading_past_the_page_cache_later": (errno.EINVAL, "control(library(), fcntl.F_SETFL, os.O_DIRECT)"),
     "times_of_a_file_without_reading": (errno.EPERM, "raised(os.open, os.__file__, os.O_RDONLY | os.O_NOATIME)"),
     # The machine's load, memory and number of processes.
     "state_of_the_machine": (errno.EPERM, "answer(libc.sysinfo(ctypes.create_string_buffer(256)))"),
@@ -207,6 +212,15 @@ REFUSED = {
         errno.EPERM,
         "answer(libc.sched_getaffinity(1, ctypes.c_size_t(128), ctypes.create_string_buffer(128)))",
     ),
+    # A thread with a pidfd (its inode number counts what the machine has ever started), or with what a process has.
+    "thread_with_a_pidfd": (errno.EPERM, "call(56, 220, 0x51F00, None, ctypes.create_string_buffer(8), None, None)"),
+    "thread_with_descriptors_of_its_own": (errno.EPERM, "call(56, 220, 0x50B00, None, None, None, None)"),
+    "thread_with_a_namespace": (errno.EPERM, "call(56, 220, 0x10050F00, None, None, None, None)"),
+    "pidfd_of_itself": (errno.EPERM, "call(434, 434, os.getpid(), 0)"),
+    "descriptor_of_a_pidfd": (errno.EPERM, "call(438, 438, 0, 0, 0)"),
+    "signal_to_the_group": (errno.EPERM, "raised(os.kill, 0, 0)"),
+    "signal_to_the_parent": (errno.EPERM, "raised(os.kill, os.getppid(), 0)"),
+    "signal_that_only_comes_from_outside": (errno.EPERM, "raised(os.kill, os.getpid(), 9)"),
     # The process's own switches.
     "dumpable": (errno.EPERM, "answer(libc.prctl(4, 1, 0, 0, 0))"),
     "death_signal": (errno.EPERM, "answer(libc.prctl(1, 0, 0, 0, 0))"),
@@ -229,6 +243,10 @@ WORKS = {
     "lock_a_whole_file": "(lambda f: (fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB), fcntl.flock(f, fcntl.LOCK_UN)))(open('x', 'w'))",
     "advice_about_a_file": "os.posix_fadvise(library(), 0, 0, os.POSIX_FADV_SEQUENTIAL) is None",
     "advice_about_memory": "(lambda m: (m.madvise(mmap.MADV_DONTNEED), m.madvise(mmap.MADV_HUGEPAGE), m[:1])[2] == bytes(1))(mmap.mmap(-1, 8192))",
+    "advice_how_to_read": "(lambda m: all(m.madvise(advice) is None for advice in (1, 2, 3)))(mmap.mmap(library(), 4096, prot=1))",
+    "on_the_disk": "os.fsync(library()) is os.fdatasync(library()) is os.sync() is mmap.mmap(library(), 4096, prot=1).flush()",
+    "signal_to_itself": "(lambda got: (signal.signal(10, lambda number, _: got.append(number)), os.kill(os.getpid(), 10), got)[2] == [10])([])",
+    "own_niceness": "os.nice(0) == os.getpriority(os.PRIO_PROCESS, 0)",
     "socket_pair": "(lambda a, b: (a.sendall(b'hi'), b.recv(9))[1] == b'hi')(*socket.socketpair())",
     "socket_types": "all(socket.socketpair(socket.AF_UNIX, kind) for kind in (1, 2, 5))",
     "socket_options": "(lambda a: (a.setsockopt(1, 8, 9000), a.getsockopt(1, 8) >= 9000 and a.getsockopt(1, 4) == 0)[1])(socket.socketpair()[0])",
@@ -392,6 +410,14 @@ def test_a_folder_that_is_no_mount_does_not_tell_when_the_last_job_ended(tmp_pat
     tmp_path.chmod(0o755)
     told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=True).stdout
     assert told.count("[(0.0, 0.0, True), (0.0, 0.0, True)]") == 2, told
+
+
+def test_nobody_can_tell_who_held_a_namespace(lonely: Judge) -> None:
+    """Its file keeps its time from job to job, whether or not one has opened it meanwhile: the worker holds it."""
+    look = "[os.stat(f'/proc/self/ns/{name}').st_ctime_ns for name in 'cgroup ipc mnt net pid time user uts'.split()]"
+    hold = "[os.open(f'/proc/self/ns/{name}', os.O_RDONLY) for name in ('net', 'ipc', 'user')] and time.sleep(0.1)"
+    before, _, after = seen(lonely, look, hold, look)
+    assert before == after and re.search(r"\d{15}", before)
 
 
 def test_reading_a_library_does_not_change_when_it_was_last_read(tmp_path: Path) -> None:

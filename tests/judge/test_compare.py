@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvrlab.judge.compare import EXACT, Comparison, same_text, same_value
+from rlvrlab.judge.compare import EXACT, Comparison, Kind, same_text, same_value
 from rlvrlab.judge.jail import plain
 
 
@@ -121,6 +121,15 @@ def test_values(got: object, expected: object, policy: Comparison, same: bool) -
 def test_hostile_forms_are_just_different(form: Any) -> None:
     for expected in (1, [1], {1: 1}, {1}, 2**80, "x"):
         assert not same_value(form, expected, EXACT)
+
+
+@pytest.mark.parametrize("kind", ["rstrip_lines", "tokens", "float", "unordered"])
+@pytest.mark.parametrize("sign", ["\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\u2028", "\u3000"])
+def test_only_the_blanks_of_ascii_are_blanks(kind: Kind, sign: str) -> None:
+    policy = Comparison(kind)
+    assert not same_text(f"1{sign}".encode(), "1", policy) and not same_text(f"1{sign}2".encode(), "1 2", policy)
+    assert same_text(f"1{sign}2 \t\r\n\f\v".encode(), f"1{sign}2", policy)
+    assert same_text(b"1\xff\n", "1\udcff", policy) and not same_text(b"1", "\ud800", policy)
 
 
 def test_hostile_depth_does_not_overflow() -> None:

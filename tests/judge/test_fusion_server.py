@@ -605,3 +605,34 @@ def test_a_timeout_beyond_all_numbers_is_the_callers_mistake() -> None:
     for name in ("run_timeout", "compile_timeout"):
         with pytest.raises(UserError, match=name):
             deadline_s({name: 10**400}, limits_of({name: 10**400}))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a": "aGk"}, {"a": "!!!"}, {"a": "aGk=\n"}, {"a": 5}, {"a": ["aGk="]}, {"../x": "aGk="}, {"": "aGk="},
+        {"/x": "aGk="}, {"a/": "aGk="},
+        {"a//b": "aGk="}, {".": "aGk="}, {"a\0": "aGk="}, {"\ud800": "aGk="}, {"a" * 300: "aGk="},
+        {"a": "aGk=", "a/b": "aGk="}, {"big": "eHh4" * 1_500_000}, {f"f{i}": "" for i in range(5000)},
+    ],
+    ids=range(17),
+)  # fmt: skip
+def test_files_that_are_none_are_the_requests_fault(running: Running, files: dict[str, Any]) -> None:
+    """Otherwise they would be told as the program's failure, or be left out without a word."""
+    status, answer, _ = running.post("/run_code", {"code": "print(1)", "language": "python", "files": files})
+    assert status == 422 and answer["detail"].startswith("files"), answer
+
+
+def test_the_name_of_a_file_to_be_fetched_is_a_text(running: Running) -> None:
+    request = {"code": "print(1)", "language": "python", "fetch_files": ["a", 5]}
+    status, answer, _ = running.post("/run_code", request)
+    assert status == 422 and answer["detail"].startswith("fetch_files[1]: 5"), answer
+
+
+def test_a_submission_in_another_language_is_refused(running: Running) -> None:
+    form = submission(RIGHT, MBPP)
+    form["config"]["language"] = "cpp"
+    status, answer, _ = running.post("/submit", form)
+    assert status == 422 and answer["detail"].startswith("config.language: 'cpp'"), answer
+    form["config"]["language"] = "python"
+    assert running.post("/submit", form)[1]["accepted"] is True

@@ -18,7 +18,7 @@ from slow_cases import some_slow
 from rlvrlab.errors import UserError
 from rlvrlab.judge import isolation
 from rlvrlab.judge.isolation import Isolation, chosen_level, probe
-from rlvrlab.judge.jail import kernel, landlock, seccomp
+from rlvrlab.judge.jail import bpf, kernel, landlock, seccomp
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
@@ -117,6 +117,9 @@ def test_the_filter_decides_every_call_as_listed(
     by_argument = [
         "open",
         "openat",
+        "fcntl",
+        "kill",
+        "setpriority",
         "futex",
         "clone",
         "prlimit64",
@@ -128,31 +131,65 @@ def test_the_filter_decides_every_call_as_listed(
     ]
     by_pid = ["getpgid", "getsid", "sched_getaffinity", "getpriority"]
     special = {numbers[name] for name in (*by_command, *by_argument, *by_pid) if name in numbers}
-    missing = {numbers[name]: seccomp.RET_ERRNO | code for name, code in seccomp.MISSING.items()}
+    missing = {numbers[name]: bpf.RET_ERRNO | code for name, code in seccomp.MISSING.items()}
     arch = kernel.AUDIT_ARCH[machine]
     for number in set(range(500)) - special:
-        wanted = seccomp.RET_ALLOW if number in allowed else seccomp.RET_ERRNO if number in pretended else seccomp.DENY
+        wanted = bpf.RET_ALLOW if number in allowed else bpf.RET_ERRNO if number in pretended else bpf.DENY
         assert decide(program, arch, number) == missing.get(number, wanted), number
-    assert decide(program, arch ^ 1, 0) == seccomp.RET_KILL
-    assert decide(program, arch, numbers["prlimit64"], 0) == seccomp.RET_ALLOW
-    assert decide(program, arch, numbers["prlimit64"], 1234) == seccomp.DENY
-    assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 6) == seccomp.RET_ALLOW
-    assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 9) == seccomp.DENY
-    assert decide(program, arch, numbers["tgkill"], 1, 1, 6) == seccomp.DENY
-    threads, fork = decide(program, arch, numbers["clone"], 0x10000), decide(program, arch, numbers["clone"], 17)
-    assert threads == seccomp.RET_ALLOW and fork == (seccomp.RET_ALLOW if processes else seccomp.DENY)
+    assert decide(program, arch ^ 1, 0) == bpf.RET_KILL
+    assert decide(program, arch, numbers["prlimit64"], 0) == bpf.RET_ALLOW
+    assert decide(program, arch, numbers["prlimit64"], 1234) == bpf.DENY
+    assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 6) == bpf.RET_ALLOW
+    assert decide(program, arch, numbers["tgkill"], seccomp.PID_PLACEHOLDER, 1, 9) == bpf.DENY
+    assert decide(program, arch, numbers["tgkill"], 1, 1, 6) == bpf.DENY
+    for niceness, answer in ((0, bpf.RET_ERRNO), (5, bpf.RET_ERRNO), (-5 & 0xFFFFFFFF, bpf.DENY)):
+        assert decide(program, arch, numbers["setpriority"], 0, 0, niceness) == answer
+    for signal, answer in ((0, bpf.RET_ALLOW), (10, bpf.RET_ALLOW), (9, bpf.DENY), (19, bpf.DENY)):
+        given = decide(program, arch, numbers["kill"], seccomp.PID_PLACEHOLDER, signal)
+        assert given == (bpf.RET_ALLOW if processes else answer), signal
+    assert decide(program, arch, numbers["kill"], 1, 10) == (bpf.RET_ALLOW if processes else bpf.DENY)
     for call, before in (("open", (0,)), ("openat", (0, 0))):
         if call in numbers:
-            assert decide(program, arch, numbers[call], *before, os.O_CREAT | os.O_RDWR) == seccomp.RET_ALLOW
+            assert decide(program, arch, numbers[call], *before, os.O_CREAT | os.O_RDWR) == bpf.RET_ALLOW
             nameless = decide(program, arch, numbers[call], *before, os.O_TMPFILE | os.O_RDWR)
-            assert nameless == seccomp.RET_ERRNO | errno.EOPNOTSUPP
-    woken = seccomp.RET_ALLOW if processes else seccomp.RET_ERRNO | errno.EINVAL
+            assert nameless == bpf.RET_ERRNO | errno.EOPNOTSUPP
+            assert decide(program, arch, numbers[call], *before, os.O_PATH | os.O_CLOEXEC) == bpf.DENY
+            direct = seccomp.DIRECT[machine]
+            assert decide(program, arch, numbers[call], *before, direct) == bpf.RET_ERRNO | errno.EINVAL
+    woken = bpf.RET_ALLOW if processes else bpf.RET_ERRNO | errno.EINVAL
     for operation in range(16):
         for realtime in (0, 256):
             ours = decide(program, arch, numbers["futex"], 0, operation | realtime | 128)
             shared = decide(program, arch, numbers["futex"], 0, operation | realtime)
-            assert ours == seccomp.RET_ALLOW
-            assert shared == (seccomp.RET_ALLOW if operation in (0, 9) else woken), operation
+            assert ours == bpf.RET_ALLOW
+            assert shared == (bpf.RET_ALLOW if operation in (0, 9) else woken), operation
+
+
+STARTS = {
+    "glibc": 0x3D0F00, "musl": 0x7D0F00, "go": 0x50F00,
+}  # fmt: skip
+"""The flags with which libraries start threads."""
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("processes", [False, True])
+def test_threads_start_as_libraries_start_them_and_in_no_other_way(
+    monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool
+) -> None:
+    monkeypatch.setattr(kernel, "MACHINE", machine)
+    monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
+    program, arch = seccomp._program(processes), kernel.AUDIT_ARCH[machine]
+    number = kernel.NUMBERS["clone"]
+    for flags in STARTS.values():
+        assert decide(program, arch, number, flags) == bpf.RET_ALLOW
+        for bit in range(8, 32):
+            changed = decide(program, arch, number, flags ^ 1 << bit)
+            harmless = 0x780000 | (0x1054F00 if processes else 0)  # TLS and numbers of threads; of forks the rest
+            assert changed == (bpf.RET_ALLOW if harmless >> bit & 1 else bpf.DENY), (hex(flags), bit)
+    fork, spawn = decide(program, arch, number, 0x1200011), decide(program, arch, number, 0x4111)
+    assert fork == spawn == (bpf.RET_ALLOW if processes else bpf.DENY)
+    for bit in (12, 13, 15, 17, 23, 25, 26, 27, 28, 29, 30, 31):  # a pidfd, a tracer, another parent, namespaces
+        assert decide(program, arch, number, 17 | 1 << bit) == bpf.DENY, bit
 
 
 NUMBERS_BY_HAND = {
@@ -187,10 +224,10 @@ def test_what_must_be_refused_is_refused_by_its_number(
     monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
     program, arch = seccomp._program(processes), kernel.AUDIT_ARCH[machine]
     answers = {name: decide(program, arch, number) for name, number in NUMBERS_BY_HAND[machine].items()}
-    refused = {name for name, answer in answers.items() if answer & 0xFFFF0000 == seccomp.RET_ERRNO and answer & 0xFFFF}
+    refused = {name for name, answer in answers.items() if answer & 0xFFFF0000 == bpf.RET_ERRNO and answer & 0xFFFF}
     assert answers.keys() - refused == (OF_PROCESSES & answers.keys() if processes else set())
     allowed = {"x86_64": (0, 1, 9, 60, 231, 318), "aarch64": (63, 64, 222, 93, 94, 278)}[machine]
-    assert {decide(program, arch, number) for number in allowed} == {seccomp.RET_ALLOW}  # read, write, mmap, exit …
+    assert {decide(program, arch, number) for number in allowed} == {bpf.RET_ALLOW}  # read, write, mmap, exit …
 
 
 @pytest.mark.parametrize("machine", some_slow(["x86_64", "aarch64"], {"x86_64"}))
@@ -206,44 +243,47 @@ def test_the_filter_decides_every_command_as_listed(
     def decided(call: str, *arguments: int) -> int:
         return decide(program, kernel.AUDIT_ARCH[machine], numbers[call], *arguments)
 
-    locks = dict.fromkeys(seccomp.LOCKS, seccomp.RET_ALLOW if processes else seccomp.RET_ERRNO)
+    advice = dict.fromkeys(seccomp.SEQUENTIALLY, bpf.RET_ERRNO)
+    locks = dict.fromkeys(seccomp.LOCKS, bpf.RET_ALLOW if processes else bpf.RET_ERRNO)
     listed = seccomp.COMMANDS | seccomp.SOCKET_OPTIONS | (seccomp.PROCESS_COMMANDS if processes else {})
     for call in listed.keys() & numbers.keys():
         argument, refusal, allowed = listed[call]
-        answers = dict.fromkeys(allowed, seccomp.RET_ALLOW) | (locks if call == "fcntl" else {})
+        answers = dict.fromkeys(allowed, bpf.RET_ALLOW) | {"fcntl": locks, "madvise": advice}.get(call, {})
         for command in (*range(2000), *range(0x5400, 0x5500), *range(0x8900, 0x8A00), 0x40086602, 0x53564D41):
             given = [seccomp.SOL_SOCKET] * argument + [command]
-            assert decided(call, *given) == answers.get(command, seccomp.RET_ERRNO | refusal), (call, command)
+            assert decided(call, *given) == answers.get(command, bpf.RET_ERRNO | refusal), (call, command)
             # The kernel reads 32 bits of a command: what stands above them changes nothing.
             given[argument] |= 1 << 32
-            assert decided(call, *given) == answers.get(command, seccomp.RET_ERRNO | refusal), (call, command)
-    assert decided("getsockopt", 3, 6, 4) == seccomp.RET_ERRNO | errno.ENOPROTOOPT  # SO_ERROR's number, of TCP
+            assert decided(call, *given) == answers.get(command, bpf.RET_ERRNO | refusal), (call, command)
+    assert decided("getsockopt", 3, 6, 4) == bpf.RET_ERRNO | errno.ENOPROTOOPT  # SO_ERROR's number, of TCP
     if not processes:
-        assert decided("prctl", 15) == seccomp.DENY
+        assert decided("prctl", 15) == bpf.DENY
     for clock in (0, 3, 11, ~1 << 3 | 6):  # real time, this thread's, TAI, thread 1's
-        assert decided("clock_gettime", clock & 0xFFFFFFFF) == seccomp.RET_ALLOW
+        assert decided("clock_gettime", clock & 0xFFFFFFFF) == bpf.RET_ALLOW
     for clock in (~1 << 3 | 2, ~1 << 3 | 3):  # process 1's, descriptor 1's
-        assert decided("clock_gettime", clock & 0xFFFFFFFF) == seccomp.RET_ERRNO | errno.EINVAL
+        assert decided("clock_gettime", clock & 0xFFFFFFFF) == bpf.RET_ERRNO | errno.EINVAL
     for call, before in (("getpgid", ()), ("getsid", ()), ("sched_getaffinity", ()), ("getpriority", (0,))):
-        assert decided(call, *before, 0) == decided(call, *before, seccomp.PID_PLACEHOLDER) == seccomp.RET_ALLOW
-        assert decided(call, *before, 1) == (seccomp.RET_ALLOW if processes else seccomp.DENY)
+        assert decided(call, *before, 0) == decided(call, *before, seccomp.PID_PLACEHOLDER) == bpf.RET_ALLOW
+        assert decided(call, *before, 1) == (bpf.RET_ALLOW if processes else bpf.DENY)
 
 
-def decide(program: list[seccomp.Instruction], arch: int, number: int, *arguments: int) -> int:
+def decide(program: list[bpf.Instruction], arch: int, number: int, *arguments: int) -> int:
     """A small BPF machine."""
     data = struct.pack("=iIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
     at, value = 0, 0
     while True:
         code, when_true, when_false, constant = program[at]
         at += 1
-        if code == seccomp.LOAD:
+        if code == bpf.LOAD:
             value = struct.unpack_from("=I", data, constant)[0]
-        elif code == seccomp.JUMP:
+        elif code == bpf.AND:
+            value &= constant
+        elif code == bpf.JUMP:
             at += constant
-        elif code == seccomp.RETURN:
+        elif code == bpf.RETURN:
             return constant
         else:
-            tests = {seccomp.EQUAL: value == constant, seccomp.AT_LEAST: value >= constant}
+            tests = {bpf.EQUAL: value == constant, bpf.AT_LEAST: value >= constant}
             at += when_true if tests.get(code, bool(value & constant)) else when_false
 
 

@@ -20,7 +20,8 @@ from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.server import run_code
 from rlvrlab.judge.jail import supervisor
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.jail.supervisor import LEAST_PATIENCE_S, MOST_EXCUSED_THREADS, Crew, Watch
+from rlvrlab.judge.jail.supervisor import LEAST_PATIENCE_S, Crew, Watch
+from rlvrlab.judge.jail.waits import EXCUSED_PER_CPU, EXCUSED_S, EXCUSED_WALLS, MOST_EXCUSED_THREADS
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
 from rlvrlab.judge.workers import worker
@@ -38,6 +39,8 @@ class Sleeper:
         self.crew, self.reports = Crew(), []
         self.threads: list[Threads] = [{} for _ in limits]
         self.watches: list[Watch] = []
+        self.times = 1
+        """How often each thread got a processor."""
         pids: list[int] = []
         for number, each in enumerate(limits):
             self.reports.append(os.pipe())
@@ -52,7 +55,9 @@ class Sleeper:
         monkeypatch.setattr(
             supervisor,
             "thread_times",
-            lambda _, pid: [(name, (int(a * 1e9), int(b * 1e9))) for name, (a, b) in self._of(pids, pid).items()],
+            lambda _, pid: [
+                (name, (int(a * 1e9), int(b * 1e9), self.times)) for name, (a, b) in self._of(pids, pid).items()
+            ],
         )
 
     def _of(self, pids: list[int], pid: int) -> Threads:
@@ -86,6 +91,21 @@ def test_waiting_for_a_processor_is_excused_in_every_thread(monkeypatch: pytest.
         assert job.at(5.0, {1: (0.01, 0.0), 2: (0.1, 4.5)}) == [""]
         assert job.at(9.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == [""]
         assert job.at(11.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == ["wall"]
+
+
+def test_waits_between_short_runs_are_excused_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that sleeps a microsecond at a time would stop its clock, and end unjudged, on any busy machine."""
+    most = EXCUSED_WALLS * 2.0 + EXCUSED_S + EXCUSED_PER_CPU * 0.5
+    with sleeping(monkeypatch, TIGHT) as job:
+        job.times = 20_000  # of 25 µs
+        assert job.at(most, {1: (0.5, most)}) == [""]
+        job.times = 21_000
+        assert job.at(most + 1.9, {1: (0.5, most + 1.9)}) == [""]
+        job.times = 22_000
+        assert job.at(most + 2.1, {1: (0.5, most + 2.1)}) == ["wall"]
+    with sleeping(monkeypatch, TIGHT) as job:  # one that never gives its processor up
+        job.times = 100
+        assert job.at(most + 9.0, {1: (0.5, most + 9.0)}) == [""]
 
 
 def test_all_threads_of_a_process_are_seen() -> None:

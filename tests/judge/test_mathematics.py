@@ -272,3 +272,16 @@ def test_signs_that_math_verify_passes_over_in_silence_count(judge: Judge, gold:
 def test_the_longest_answer_that_is_allowed_is_still_read() -> None:
     longest = "x" + " " * (LONGEST_ANSWER - 3) + "+y"
     assert same(longest, "x+y") is True and same(f"{longest} ", "x+y") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "right"),
+    [
+        ("1, 234", "1,234", False), ("1, 234", "1234", False), ("1,234", "1234", True), ("1, 234", "1, 234", True),
+        ("1.5e3", r"1.5 \cdot 10^{3}", True), (r"1.5 \times 10^3", "1500", True), 
+        ("1.5e-3", r"1.5 \times 10^{-3}", True),
+        ("1.5e4", r"1.5 \cdot 10^{3}", False), ("101", "101_2", True), ("50", r"50\%", True),
+    ],
+)  # fmt: skip
+def test_numbers_and_how_they_are_written(answer: str, gold: str, right: bool) -> None:
+    assert exactly_equal(answer, gold) is right

@@ -467,3 +467,17 @@ def test_an_answers_own_reals_do_not_lead_from_golds_value_to_another() -> None:
     near = [[1.0 + step / 10_000] for step in range(-35, 36)]
     assert same_result(Result(1, near), gold, 0.01) == ""
     assert same_result(Result(1, [[1e-13], [5.0]]), in_any_order(Result(1, [[5.0], [0.0]])), 1e-9) == ""
+
+
+CHANGING = ["SELECT random()", "SELECT hex(randomblob(4))", "SELECT strftime('%s', 'now')", "SELECT CURRENT_TIMESTAMP"]
+CONSTANT = [
+    "SELECT 1 WHERE random() < 9e18 + 1e18",
+    "SELECT strftime('%Y', 'now') > '2000'",
+    "SELECT date('2024-01-01')",
+]
+
+
+@pytest.mark.parametrize("gold", [*CHANGING, *CONSTANT])
+def test_a_gold_query_must_return_the_same_each_time(judge: Judge, database: Path, gold: str) -> None:
+    verdict = judge.verify(SqlTask(str(database), gold), gold)
+    assert verdict.error is (ErrorKind.BAD_TASK if gold in CHANGING else ErrorKind.NONE), verdict.detail

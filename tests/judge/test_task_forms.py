@@ -46,11 +46,11 @@ RECORDS = {"limits": (LIMITS, Limits), "comparison": (COMPARISON, Comparison), "
 ALLOWED: dict[str, dict[str, set[str]]] = {
     "stdio": {"tests": {"nothing", "pairs"}, "comparison": {"object"}, "checker": {"null", "empty", "text"},
               "limits": {"object"}, "packages": TEXTS},
-    "calls": {"entry_point": {"empty", "text"}, "calls": {"nothing"}, "comparison": {"object"}, "limits": {"object"},
+    "calls": {"entry_point": {"text"}, "calls": {"nothing"}, "comparison": {"object"}, "limits": {"object"},
               "packages": TEXTS},
-    "tests": {"entry_point": {"empty", "text"}, "tests": TEXTS, "setup": {"empty", "text"},
+    "tests": {"entry_point": {"text"}, "tests": TEXTS, "setup": {"empty", "text"},
               "preamble": {"empty", "text"}, "inprocess": {"true"}, "limits": {"object"}, "packages": TEXTS},
-    "syntax": {"functions": TEXTS, "docstrings": {"true"}, "longest_line": {"null", "zero", "five", "huge"},
+    "syntax": {"functions": TEXTS, "docstrings": {"true"}, "longest_line": {"null", "five"},
                "forbidden": TEXTS, "limits": {"object"}},
 }  # fmt: skip
 """Which of the samples each field may hold."""
@@ -237,3 +237,34 @@ def test_rlvr_judge_names_the_file(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [str(tmp_path / "s.py"), "-p", str(tmp_path / "t.json")])
     assert isinstance(result.exception, UserError) and result.exception.exit_code == 2
     assert str(result.exception) == f"{tmp_path / 't.json'}: task.inprocess: 'false'; allowed: true or false"
+
+
+@pytest.mark.parametrize("name", ["class", "", " f", "f\n", "a b", "f.", ".f", "a.b.c", "None", "1f", "f()", "A.class"])
+def test_a_name_that_no_program_can_define_makes_a_bad_task(judge: Judge, name: str) -> None:
+    program = "def f(x):\n    return x + 1\n"
+    tasks = (CallsTask(name, (Call((1,), 2),)), TestsTask(name, ("assert candidate(1) == 2",)))
+    for task in (*tasks, replace(tasks[1], inprocess=True)):
+        verdict = judge.verify(task, program)
+        assert verdict.error is ErrorKind.BAD_TASK and "entry_point" in verdict.detail, verdict
+    with pytest.raises(UserError, match="entry_point"):
+        task_of({"kind": "calls", "entry_point": name, "calls": [{"arguments": [1], "expected": 2}]})
+
+
+def test_names_are_read_as_python_reads_them(judge: Judge) -> None:
+    """Letters of full width are plain ones to Python, in a program and in its tests."""
+    program = "def \uff46(x):\n    return x + 1\n"
+    for name in ("f", "\uff46"):
+        assert judge.verify(CallsTask(name, (Call((1,), 2),)), program).detail == "accepted"
+        assert judge.verify(TestsTask(name, ("assert \uff46(1) == 2",)), program).detail == "accepted"
+
+
+def test_a_method_is_no_plain_function(judge: Judge) -> None:
+    task = CallsTask("f.g", (Call((1,), 2),))
+    assert judge.verify(task, "def f(x):\n    return x + 1\n").correct is False
+    assert judge.verify(task, "class f:\n    def g(self, x):\n        return x + 1\n").detail == "accepted"
+
+
+def test_a_longest_line_has_a_length(judge: Judge) -> None:
+    for length in (-1, 0):
+        assert judge.verify(SyntaxTask(longest_line=length), "x = 1").error is ErrorKind.BAD_TASK
+    assert judge.verify(SyntaxTask(longest_line=5), "x = 1").detail == "accepted"

@@ -6,7 +6,9 @@ program is judged stays with that program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge import packages
@@ -17,14 +19,16 @@ from rlvrlab.judge.modes.calls import judge_calls
 from rlvrlab.judge.modes.stdio import judge_stdio
 from rlvrlab.judge.modes.syntax import judge_syntax
 from rlvrlab.judge.modes.traces import Trace, trace_calls
+from rlvrlab.judge.names import as_python_reads
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.task_forms import check, shown
 from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-6"
+SCORER_VERSION = "code-7"
 LARGEST_PROGRAM = 2 << 20
+T = TypeVar("T", bound=Task)
 
 
 @dataclass
@@ -46,7 +50,7 @@ class CodeJudge:
             reason = f"a program of {len(code):,} characters; at most {LARGEST_PROGRAM:,}"
             return Finding(Outcome.COMPILE_ERROR, reason).verdict(isolation)
 
-        async def find() -> Finding:
+        async def find(task: Task) -> Finding:
             async with self._pool_for(task).worker() as worker:
                 match task:
                     case StdioTask():
@@ -62,7 +66,7 @@ class CodeJudge:
             check(task)
             if not _asks_something(task):
                 raise BadTask("it has no tests, and everything would pass them")
-            return (await tried(find)).verdict(isolation)
+            return (await tried(partial(find, _as_python_reads(task)))).verdict(isolation)
         except (BadTask, UserError) as error:
             return bad_task(str(error), isolation=isolation)
         except Exception as error:
@@ -72,6 +76,8 @@ class CodeJudge:
         """What a program does on the calls of a task; nothing where the task is no list of calls, or it cannot run."""
         if len(code) > LARGEST_PROGRAM or not isinstance(task, CallsTask | TestsTask):
             return ()
+
+        task = _as_python_reads(task)
 
         async def follow() -> tuple[Trace, ...]:
             async with self._pool_for(task).worker() as worker:
@@ -95,6 +101,13 @@ class CodeJudge:
         needed = [name for name in packages.needed_by(task) if name not in self.pool.image.preload]
         packages.check_known(needed, "task.packages")
         return self.pool.having(tuple(needed))
+
+
+def _as_python_reads(task: T) -> T:
+    """The task with the name of its function as it stands in a program that was read."""
+    if not isinstance(task, CallsTask | TestsTask) or task.entry_point.isascii():
+        return task
+    return replace(task, entry_point=as_python_reads(task.entry_point))
 
 
 def _asks_something(task: Task) -> bool:

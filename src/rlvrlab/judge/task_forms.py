@@ -21,6 +21,7 @@ from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.names import is_entry_point
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.written import call_parts
 
@@ -126,19 +127,32 @@ FITS: dict[Any, Callable[[Any], bool]] = {
 RANGES: dict[tuple[type, str], tuple[float, float]] = {
     (SqlTask, "float_tolerance"): (0.0, 1.0),
     (SqlTask, "most_rows"): (1, 10_000_000),
+    (SyntaxTask, "longest_line"): (1, 10_000_000),
 }
 """The least and the most that a number may be, where not every one makes sense. Limits and comparisons check theirs."""
 
 
+def _named(value: Any, place: Place) -> str:
+    """A name that a program can define: one that no program has would make every answer wrong."""
+    allowed = "a name that a program can define, as in solve or Solution.solve"
+    return value if isinstance(value, str) and is_entry_point(value) else _refuse(value, allowed, place)
+
+
 def _ranged(kind: Any, name: str, read: Reader) -> Reader:
-    """What reads this field of a record and refuses numbers outside its range."""
+    """What reads this field of a record and refuses numbers outside its range, and names that are none."""
+    if name == "entry_point":
+        return _named
     if (kind, name) not in RANGES:
         return read
     least, most = RANGES[kind, name]
 
     def within(value: Any, place: Place) -> Any:
         number = read(value, place)
-        return number if least <= number <= most else _refuse(number, f"from {least:,} to {most:,}", place)
+        return (
+            number
+            if number is None or least <= number <= most
+            else _refuse(number, f"from {least:,} to {most:,}", place)
+        )
 
     return within
 

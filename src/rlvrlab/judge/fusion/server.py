@@ -22,6 +22,7 @@ from rlvrlab.judge.code import SCORER_VERSION, CodeJudge
 from rlvrlab.judge.finding import tried
 from rlvrlab.judge.fusion import wire
 from rlvrlab.judge.fusion.datasets import Datasets
+from rlvrlab.judge.fusion.files import fetched_names, given_files
 from rlvrlab.judge.fusion.submissions import Executed, judge_submission
 from rlvrlab.judge.statistics import Stopwatch
 from rlvrlab.judge.task_forms import shown, task_of
@@ -178,10 +179,14 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
         raise UserError(f"language: {language!r:.80} is not supported; allowed: python")
     limits = wire.limits_of(form)
     stdin = _given(form, "stdin", "")
+<<<<<<< HEAD
     files: dict[str, Any] = _given(form, "files", {})
     names: list[Any] = _given(form, "fetch_files", [])
     if not all(isinstance(text, str) for text in (*names, *(one for one in files.values() if one is not None))):
         raise UserError("files: an object of strings is needed; fetch_files: a list of strings")
+=======
+    files, names = given_files(_given(form, "files", {}), limits), fetched_names(_given(form, "fetch_files", []))
+>>>>>>> atkmend
     try:
         given = stdin.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -189,7 +194,7 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     job = {
         "role": "program",
         "code": code,
-        "files": {name: text for name, text in files.items() if text is not None},
+        "files": files,
         "fetch_files": names,
     }
 

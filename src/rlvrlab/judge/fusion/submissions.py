@@ -53,6 +53,8 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
     config, completion = _table(form, "config"), form.get("completion")
     if not isinstance(completion, str):  # a request that is broken, not an answer that is wrong
         raise UserError(f"completion: {shown(completion)}; a string is needed")
+    if config.get("language") not in (None, "", "python", "python3"):
+        raise UserError(f"config.language: {shown(config['language'])} is not supported; allowed: python")
     provided = config.get("provided_data")
     if provided is None:
         provided = kept.row(form)

@@ -22,6 +22,8 @@ BYTES_HEAD = 33
 MOST_HELD = 600
 LARGEST_CHUNK, SMALLEST_CHUNK, CHUNK_HEAD = 1 << 16, LARGEST_SMALL + STEP, 16
 
+THREAD_STACK, M_ARENA_MAX = 4 << 20, -8
+
 _fillers: list[object] = []
 
 
@@ -62,3 +64,19 @@ def _fill_chunks() -> None:
             size = size * 7 // 8 // STEP * STEP
         else:
             held += 1
+
+
+def make_threads_small() -> None:
+    """Let dozens of threads fit into a job's memory, of which each would take 8 MB for its stack and 64 MB for a heap.
+
+    Both are address space that idle threads never touch, but they count. One heap serves all threads, of which Python
+    runs one at a time. Deep recursion takes the main thread, or a thread for which the program asks for a larger stack.
+    """
+    libc = ctypes.CDLL(None)
+    attributes = ctypes.create_string_buffer(256)
+    libc.mallopt(M_ARENA_MAX, 1)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(THREAD_STACK))
+    if libc.pthread_setattr_default_np(attributes):
+        raise OSError("the size of stacks cannot be set")
+    libc.pthread_attr_destroy(attributes)

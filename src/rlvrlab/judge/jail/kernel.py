@@ -10,7 +10,9 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_NO_NEW_PRIVS = 1, 15, 38
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x04000000, 0x10000000, 0x20000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x20, 0x4000, 0x40000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
+    1, 2, 4, 8, 0x20, 0x1000, 0x4000, 0x40000
+)  # fmt: skip
 MNT_DETACH, MOUNT_ATTR_RDONLY, AT_RECURSIVE, AT_FDCWD = 2, 1, 0x8000, -100
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -32,19 +34,20 @@ getrusage 98 165; sysinfo 99 179; times 100 153; getuid 102 174; getgid 104 176;
 setpgid 109 154; getppid 110 173; getpgrp 111 -; setsid 112 157; getgroups 115 158; getresuid 118 148;
 getresgid 120 150; getpgid 121 155; getsid 124 156; capset 126 91; rt_sigpending 127 136; rt_sigtimedwait 128 137;
 rt_sigsuspend 130 133; sigaltstack 131 132; utime 132 -; statfs 137 43; fstatfs 138 44; getpriority 140 141;
-prctl 157 167; arch_prctl 158 -; gettid 186 178; setxattr 188 5; lsetxattr 189 6; fsetxattr 190 7; getxattr 191 8;
-lgetxattr 192 9; fgetxattr 193 10; listxattr 194 11; llistxattr 195 12; flistxattr 196 13; removexattr 197 14;
-lremovexattr 198 15; fremovexattr 199 16; time 201 -; futex 202 98; sched_getaffinity 204 123;
-epoll_create 213 -; getdents64 217 61; set_tid_address 218 96; restart_syscall 219 128; fadvise64 221 223;
-clock_gettime 228 113; clock_getres 229 114; clock_nanosleep 230 115; exit_group 231 94; epoll_wait 232 -;
-epoll_ctl 233 21; tgkill 234 131; utimes 235 -; waitid 247 95; openat 257 56; mkdirat 258 34; newfstatat 262 79;
-unlinkat 263 35; renameat 264 38; linkat 265 37; symlinkat 266 36; readlinkat 267 78; fchmodat 268 53;
-faccessat 269 48; pselect6 270 72; ppoll 271 73; set_robust_list 273 99; utimensat 280 88; epoll_pwait 281 22;
-fallocate 285 47; eventfd2 290 19; epoll_create1 291 20; dup3 292 24; pipe2 293 59; preadv 295 69; pwritev 296 70;
-prlimit64 302 261; getcpu 309 168; renameat2 316 276; seccomp 317 277; getrandom 318 278; membarrier 324 283;
-copy_file_range 326 285; statx 332 291; rseq 334 293; clone3 435 435; close_range 436 436; openat2 437 437;
-faccessat2 439 439; epoll_pwait2 441 441; mount_setattr 442 442; landlock_create_ruleset 444 444;
-landlock_add_rule 445 445; landlock_restrict_self 446 446; futex_waitv 449 449; fchmodat2 452 452
+setpriority 141 140; sync 162 81; prctl 157 167; arch_prctl 158 -; gettid 186 178; setxattr 188 5; lsetxattr 189 6;
+fsetxattr 190 7; getxattr 191 8; lgetxattr 192 9; fgetxattr 193 10; listxattr 194 11; llistxattr 195 12;
+flistxattr 196 13; removexattr 197 14; lremovexattr 198 15; fremovexattr 199 16; time 201 -; futex 202 98;
+sched_getaffinity 204 123; epoll_create 213 -; getdents64 217 61; set_tid_address 218 96; restart_syscall 219 128;
+fadvise64 221 223; clock_gettime 228 113; clock_getres 229 114; clock_nanosleep 230 115; exit_group 231 94;
+epoll_wait 232 -; epoll_ctl 233 21; tgkill 234 131; utimes 235 -; waitid 247 95; openat 257 56; mkdirat 258 34;
+newfstatat 262 79; unlinkat 263 35; renameat 264 38; linkat 265 37; symlinkat 266 36; readlinkat 267 78;
+fchmodat 268 53; faccessat 269 48; pselect6 270 72; ppoll 271 73; set_robust_list 273 99; utimensat 280 88;
+epoll_pwait 281 22; sync_file_range 277 84; fallocate 285 47; eventfd2 290 19; epoll_create1 291 20; dup3 292 24;
+pipe2 293 59; preadv 295 69; pwritev 296 70; prlimit64 302 261; syncfs 306 267; getcpu 309 168; renameat2 316 276;
+seccomp 317 277; getrandom 318 278; membarrier 324 283; copy_file_range 326 285; statx 332 291; rseq 334 293;
+clone3 435 435; close_range 436 436; openat2 437 437; faccessat2 439 439; epoll_pwait2 441 441; mount_setattr 442 442;
+landlock_create_ruleset 444 444; landlock_add_rule 445 445; landlock_restrict_self 446 446; futex_waitv 449 449;
+fchmodat2 452 452
 """
 
 

@@ -14,11 +14,29 @@ import struct
 from typing import NamedTuple
 
 from rlvrlab.judge.jail import kernel
+from rlvrlab.judge.jail.bpf import (
+    ALLOW,
+    AT_LEAST,
+    BITS_SET,
+    EQUAL,
+    PRETEND,
+    REFUSE,
+    WORD,
+    Block,
+    Instruction,
+    argument,
+    by_bits,
+    decision,
+    exactly,
+    failing,
+    one_of,
+    refuse_unless_zero,
+)
 
 ALLOWED = """
 read write close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn
-pread64 pwrite64 readv writev access pipe select sched_yield mremap msync dup dup2 pause nanosleep getitimer alarm
-setitimer getpid sendfile recvfrom shutdown getsockname getpeername exit wait4 uname fsync fdatasync truncate ftruncate
+pread64 pwrite64 readv writev access pipe select sched_yield mremap dup dup2 pause nanosleep getitimer alarm
+setitimer getpid sendfile recvfrom shutdown getsockname getpeername exit wait4 uname truncate ftruncate
 getdents getcwd chdir fchdir rename mkdir rmdir creat link unlink symlink readlink umask gettimeofday getrlimit
 getrusage times getuid getgid geteuid getegid getppid getpgrp getgroups getresuid getresgid rt_sigpending
 rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs gettid time epoll_create getdents64 set_tid_address
@@ -27,9 +45,12 @@ readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventf
 pwritev getcpu renameat2 getrandom membarrier copy_file_range rseq close_range faccessat2 epoll_pwait2
 """
 
-PRETENDED = "chmod fchmod fchmodat fchmodat2 utime utimes utimensat fadvise64"
-"""Answered with success and not done: Landlock does not govern them, and shutil.copy calls them. Advice about a file
-would empty the page cache of it, which the next job could notice."""
+PRETENDED = """
+chmod fchmod fchmodat fchmodat2 utime utimes utimensat fadvise64 fsync fdatasync msync sync syncfs sync_file_range
+"""
+"""Answered with success and not done: Landlock does not govern them, and honest programs call them. Advice about a file
+would empty the page cache of it, which the next job could notice. Nothing in here has to outlive the machine, and to
+wait for a disk, also for that of a library's file, would hold a worker for next to no CPU time."""
 
 ALONE = " flock"
 """Pretended too where no second process can want the lock. A real one on a library file would be seen by other jobs."""
@@ -67,9 +88,9 @@ COMMANDS = {
     "fcntl": Commands(1, errno.EPERM, (0, 1, 2, 3, 4, 5, 36, 1030, 1032, 1034)),
     # AF_UNIX
     "socketpair": Commands(0, errno.EAFNOSUPPORT, (1,)),
-    # NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE DONTFORK DOFORK HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP WIPEONFORK
-    # KEEPONFORK POPULATE_READ POPULATE_WRITE GUARD_INSTALL GUARD_REMOVE; PAGEOUT and COLD would empty the page cache.
-    "madvise": Commands(2, errno.EINVAL, (4, 0, 1, 2, 3, 8, 10, 11, 14, 15, 16, 17, 18, 19, 22, 23, 102, 103)),
+    # DONTNEED NORMAL FREE DONTFORK DOFORK HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP WIPEONFORK KEEPONFORK POPULATE_READ
+    # POPULATE_WRITE GUARD_INSTALL GUARD_REMOVE. PAGEOUT and COLD would empty the page cache.
+    "madvise": Commands(2, errno.EINVAL, (4, 0, 8, 10, 11, 14, 15, 16, 17, 18, 19, 22, 23, 102, 103)),
 }
 PROCESS_COMMANDS = {
     # PR_GET_PDEATHSIG PR_GET_DUMPABLE PR_SET_NAME PR_GET_NAME PR_GET_SECCOMP PR_CAPBSET_READ PR_GET_TIMERSLACK
@@ -88,25 +109,25 @@ SOCKET_OPTIONS = {
 }
 """Of SOL_SOCKET, the only level; none that names the peer's process or counts the host's sockets."""
 
-LOAD, JUMP, EQUAL, AT_LEAST, BITS_SET, RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
-RET_KILL, RET_ERRNO, RET_ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
-OFFSET_NUMBER, OFFSET_ARCH, OFFSET_ARGUMENTS = 0, 4, 16
-FARTHEST = 255
-"""How far a conditional jump reaches; an unconditional one has no such limit."""
-CLONE_THREAD, X32_BIT, TMPFILE = 0x10000, 0x40000000, 0x400000
+THREAD = 0x50F00
+"""CLONE_VM, FS, FILES, SIGHAND, THREAD and SYSVSEM: what every library starts a thread with. One that had descriptors
+or a folder of its own would be a process in all but name."""
+OF_THREADS = 0x780000
+"""CLONE_SETTLS, PARENT_SETTID, CHILD_CLEARTID and DETACHED: what some add. Not CLONE_PIDFD: the inode number of such a
+descriptor counts all processes and threads that the machine has ever had."""
+OF_FORKS = THREAD | OF_THREADS | 0x10040FF
+"""CLONE_CHILD_SETTID, VFORK and a signal at its end beside them; no namespace and no descriptor of a process."""
+TMPFILE, PATH, DIRECT = 0x400000, 0x200000, {"x86_64": 0x4000, "aarch64": 0x10000}
+"""Flags of opened files. A file without a name would not show in its folder that it was made; Landlock does not govern
+what is opened as a path only; reading past the page cache waits for a disk each time."""
+SET_STATUS_FLAGS, SEQUENTIALLY = 4, (1, 2, 3)
+"""F_SETFL of fcntl; MADV_RANDOM, SEQUENTIAL and WILLNEED, which choose how many pages of a file are read at once."""
 FUTEX_PRIVATE, FUTEX_WAITS = 128, (0, 9, 256, 265)
 """FUTEX_WAIT and FUTEX_WAIT_BITSET, each with and without FUTEX_CLOCK_REALTIME."""
 SIGKILL, SIGSTOP = 9, 19
 SET_MODE_FILTER, RLIMIT_CPU, SOL_SOCKET = 1, 0, 1
 NEGATIVE, THREAD_CLOCK = 0x80000000, 4
 PID_PLACEHOLDER = 0x7F123457
-
-Instruction = tuple[int, int, int, int]
-Block = tuple[Instruction, ...]
-DENY = RET_ERRNO | errno.EPERM
-ALLOW: Block = ((RETURN, 0, 0, RET_ALLOW),)
-REFUSE: Block = ((RETURN, 0, 0, DENY),)
-PRETEND: Block = ((RETURN, 0, 0, RET_ERRNO),)
 
 
 class Filter:
@@ -129,94 +150,70 @@ class Filter:
 
 
 def _program(processes: bool) -> list[Instruction]:
-    """A search tree over the call numbers: the kernel walks it for every number when it is installed."""
-    edges: list[tuple[int, Block]] = []
-    for number, block in sorted(_blocks(processes).items()):
-        if edges and edges[-1][0] == number:
-            edges[-1] = (number, block)
-        else:
-            edges.append((number, block))
-        edges.append((number + 1, REFUSE))
-    merged = [(0, REFUSE)]
-    for start, block in edges:
-        if merged[-1][0] == start:
-            merged.pop()
-        if not merged or merged[-1][1] != block:
-            merged.append((start, block))
-    return [
-        (LOAD, 0, 0, OFFSET_ARCH),
-        (EQUAL, 1, 0, kernel.AUDIT_ARCH[kernel.MACHINE]),
-        (RETURN, 0, 0, RET_KILL),
-        (LOAD, 0, 0, OFFSET_NUMBER),
-        (AT_LEAST, 0, 1, X32_BIT),
-        (RETURN, 0, 0, RET_KILL),
-        *_tree(merged),
-    ]
+    named = _listed(processes) | _by_argument(processes)
+    blocks = {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
+    return decision(blocks, kernel.AUDIT_ARCH[kernel.MACHINE])
 
 
-def _tree(edges: list[tuple[int, Block]]) -> Block:
-    if len(edges) == 1:
-        return edges[0][1]
-    middle = len(edges) // 2
-    below, above = _tree(edges[:middle]), _tree(edges[middle:])
-    if len(below) <= FARTHEST:
-        return ((AT_LEAST, len(below), 0, edges[middle][0]), *below, *above)
-    return ((AT_LEAST, 0, 1, edges[middle][0]), (JUMP, 0, 0, len(below)), *below, *above)
-
-
-def _blocks(processes: bool) -> dict[int, Block]:
-    """What happens for each call number that is not simply refused."""
+def _listed(processes: bool) -> dict[str, Block]:
+    """What happens for each call of the lists."""
     named: dict[str, Block] = dict.fromkeys((ALLOWED + PROCESSES if processes else ALLOWED).split(), ALLOW)
     named |= dict.fromkeys((PRETENDED if processes else PRETENDED + ALONE).split(), PRETEND)
+    named |= {call: failing(code) for call, code in MISSING.items()}
     for call, commands in (COMMANDS | PROCESS_COMMANDS if processes else COMMANDS).items():
         named[call] = _only(commands)
-    named["fcntl"] = _on(1, LOCKS, ALLOW if processes else PRETEND, named["fcntl"])
     for call, options in SOCKET_OPTIONS.items():
-        named[call] = _on(1, (SOL_SOCKET,), _only(options), ((RETURN, 0, 0, RET_ERRNO | options.refusal),))
+        named[call] = one_of(1, (SOL_SOCKET,), _only(options), failing(options.refusal))
+    named["madvise"] = one_of(2, SEQUENTIALLY, PRETEND, named["madvise"])
+    return named
+
+
+def _by_argument(processes: bool) -> dict[str, Block]:
+    """What happens for each call whose arguments decide."""
+    named = _of_files(processes) | _of_threads(processes)
     # A negative clock is that of a process, of a descriptor or of a thread; the kernel asks that a thread be our own.
-    is_clock = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (AT_LEAST, 0, 2, NEGATIVE), (BITS_SET, 1, 0, THREAD_CLOCK))
+    is_clock = (argument(0), (AT_LEAST, 0, 2, NEGATIVE), (BITS_SET, 1, 0, THREAD_CLOCK))
     for call in ("clock_gettime", "clock_getres", "clock_nanosleep"):
-        named[call] = (*is_clock, (RETURN, 0, 0, RET_ERRNO | errno.EINVAL), *ALLOW)
-    for call, who in (("getpgid", 0), ("getsid", 0), ("sched_getaffinity", 0), ("getpriority", 1)):
-        named.setdefault(call, _on(who, (0, PID_PLACEHOLDER), ALLOW, REFUSE))
-    named |= {call: ((RETURN, 0, 0, RET_ERRNO | code),) for call, code in MISSING.items()}
-    # A file without a name would not show in its folder that it was made.
-    for call, flags in (("open", 1), ("openat", 2)):
-        nameless = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * flags), (BITS_SET, 0, 1, TMPFILE))
-        named[call] = (*nameless, (RETURN, 0, 0, RET_ERRNO | errno.EOPNOTSUPP), *ALLOW)
-    # Waiting for the end of a thread is not private in glibc; but nobody in another process may be woken.
-    named["futex"] = ALLOW if processes else (
-        (LOAD, 0, 0, OFFSET_ARGUMENTS + 8), (BITS_SET, 0, 1, FUTEX_PRIVATE), *ALLOW,
-        *_on(1, FUTEX_WAITS, ALLOW, ((RETURN, 0, 0, RET_ERRNO | errno.EINVAL),)),
-    )  # fmt: skip
-    is_thread = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (BITS_SET, 1, 0, CLONE_THREAD))
-    named.setdefault("clone", (*is_thread, *REFUSE, *ALLOW))
-    # Only this process's own limits, and only its own threads: abort() and raise() go through tgkill.
+        named[call] = (*is_clock, *failing(errno.EINVAL), *ALLOW)
+    # os.nice(0) asks for the priority that it has. To be lower than others is not done, to be higher is refused.
+    named["setpriority"] = (argument(2), (AT_LEAST, 1, 0, NEGATIVE), *PRETEND, *REFUSE)
+    # Only this process's own limits.
     # It may read its CPU limit but not set it: a limit of its own would end it by SIGKILL, which counts as our failure.
-    reading_only = _refuse_unless_zero(2)
-    is_cpu = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8), (EQUAL, 0, len(reading_only), RLIMIT_CPU))
-    named["prlimit64"] = (*_refuse_unless_zero(0), *is_cpu, *reading_only, *ALLOW)
+    reading_only = refuse_unless_zero(2)
+    is_cpu = (argument(1), (EQUAL, 0, len(reading_only), RLIMIT_CPU))
+    named["prlimit64"] = (*refuse_unless_zero(0), *is_cpu, *reading_only, *ALLOW)
     # With an address, a datagram from socketpair() reaches any socket file on the machine, past Landlock.
-    named["sendto"] = (*_refuse_unless_zero(4), *ALLOW)
-    # tgkill(own pid, thread, signal), but neither SIGKILL nor SIGSTOP: a SIGKILL always comes from outside.
-    is_own = ((LOAD, 0, 0, OFFSET_ARGUMENTS), (EQUAL, 0, 3, PID_PLACEHOLDER))
-    is_final = ((LOAD, 0, 0, OFFSET_ARGUMENTS + 16), (EQUAL, 1, 0, SIGKILL), (EQUAL, 0, 1, SIGSTOP))
-    named["tgkill"] = (*is_own, *is_final, *REFUSE, *ALLOW)
-    return {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
+    named["sendto"] = (*refuse_unless_zero(4), *ALLOW)
+    return named
 
 
-def _refuse_unless_zero(index: int) -> Block:
-    """Refuse the call unless the argument is 0; both 32-bit halves are tested, since it may be a pointer."""
-    at = OFFSET_ARGUMENTS + 8 * index
-    return ((LOAD, 0, 0, at), (EQUAL, 0, 2, 0), (LOAD, 0, 0, at + 4), (EQUAL, 1, 0, 0), (RETURN, 0, 0, DENY))
+def _of_files(processes: bool) -> dict[str, Block]:
+    """Opening files, and changing how an open one is used."""
+    unbuffered = (DIRECT[kernel.MACHINE], failing(errno.EINVAL))
+    how = ((TMPFILE, failing(errno.EOPNOTSUPP)), (PATH, REFUSE), unbuffered)
+    named = {call: by_bits(flags, how, ALLOW) for call, flags in (("open", 1), ("openat", 2))}
+    locks = one_of(1, LOCKS, ALLOW if processes else PRETEND, _only(COMMANDS["fcntl"]))
+    named["fcntl"] = one_of(1, (SET_STATUS_FLAGS,), by_bits(2, (unbuffered,), ALLOW), locks)
+    return named
+
+
+def _of_threads(processes: bool) -> dict[str, Block]:
+    """Starting threads, waking them and sending them signals: this process's own."""
+    named = {"clone": exactly(0, THREAD, OF_THREADS, ALLOW, REFUSE)}
+    # Waiting for the end of a thread is not private in glibc; but nobody in another process may be woken.
+    private = by_bits(1, ((FUTEX_PRIVATE, ALLOW),), one_of(1, FUTEX_WAITS, ALLOW, failing(errno.EINVAL)))
+    named["futex"] = ALLOW if processes else private
+    # abort() and raise() go through tgkill(own pid, thread, signal). A SIGKILL always comes from outside.
+    for call, signal in (("kill", 1), ("tgkill", 2)):
+        signals = one_of(signal, (SIGKILL, SIGSTOP), REFUSE, ALLOW)
+        named[call] = one_of(0, (PID_PLACEHOLDER,), signals, REFUSE)
+    for call, who in (("getpgid", 0), ("getsid", 0), ("sched_getaffinity", 0), ("getpriority", 1)):
+        named[call] = one_of(who, (0, PID_PLACEHOLDER), ALLOW, REFUSE)
+    if processes:
+        named = {call: ALLOW if call in PROCESSES.split() else block for call, block in named.items()}
+        named["clone"] = by_bits(0, ((WORD & ~OF_FORKS, REFUSE),), ALLOW)
+    return named
 
 
 def _only(commands: Commands) -> Block:
-    return _on(commands.argument, commands.allowed, ALLOW, ((RETURN, 0, 0, RET_ERRNO | commands.refusal),))
-
-
-def _on(index: int, values: tuple[int, ...], then: Block, otherwise: Block) -> Block:
-    """Go on with `then` if the lower half of the argument is one of the values."""
-    last = len(values) - 1
-    tests = [(EQUAL, last - i, len(then) if i == last else 0, value) for i, value in enumerate(values)]
-    return ((LOAD, 0, 0, OFFSET_ARGUMENTS + 8 * index), *tests, *then, *otherwise)
+    return one_of(commands.argument, commands.allowed, ALLOW, failing(commands.refusal))

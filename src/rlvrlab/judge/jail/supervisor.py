@@ -19,6 +19,7 @@ from time import monotonic
 
 from rlvrlab.judge.jail.files import content
 from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.waits import Waits, thread_times
 
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
@@ -30,15 +31,10 @@ SHARE_OF_LOOKING = 0.05
 CORES = os.cpu_count() or 1
 PATIENCE, LEAST_PATIENCE_S = 10, 60.0
 """A child that got too little processor for this many wall limits is given up as starved, not timed out."""
-MOST_EXCUSED_THREADS = 4
-"""Threads wait for each other too: with the waits of all of them a crowd could stop the clock for next to no CPU."""
 MOST_SWEEPS, SWEEP_EVERY_S = 2000, 0.001
 PAGE = 4096
 FIONREAD = 0x541B
 """Of termios, a library that nobody else needs."""
-
-ThreadTimes = tuple[int, tuple[int, int]]
-"""A thread with its nanoseconds on a processor and those spent waiting for one."""
 
 
 class Watch:
@@ -100,10 +96,10 @@ class Watch:
 class Crew:
     """The children of the job that a worker is busy with, and the clock they have in common."""
 
-    __slots__ = ("_last", "_lost_share", "_proc", "_seen", "_test_started", "clock", "next_look", "watches")
+    __slots__ = ("_last", "_test_started", "_waits", "clock", "next_look", "proc", "watches")
 
     def __init__(self) -> None:
-        self._proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         """Opened before the children's own /proc hides it, which does not know their numbers out here."""
         self.watches: list[Watch] = []
         self.clock = 0.0
@@ -113,8 +109,7 @@ class Crew:
     def _begin(self, now: float) -> None:
         self._last, self.next_look = now, now + LONGEST_NAP_S
         self.clock = self._test_started = 0.0
-        self._seen: dict[int, tuple[int, int]] = {}
-        self._lost_share = (0.0, 0.0)
+        self._waits = Waits()
 
     def watch(self, number: int, limits: Limits, pidfd: int, report: int) -> Watch:
         """Watch one more child; with the first one the clock starts."""
@@ -130,7 +125,7 @@ class Crew:
         """Look at every child, then decide when to look again."""
         passed, self._last = now - self._last, now
         for watch in self.watches:
-            watch.pid = watch.pid or process_number(self._proc, watch.pidfd)
+            watch.pid = watch.pid or process_number(self.proc, watch.pidfd)
         used = self._used()
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
         waited = self._waited(used)
@@ -159,20 +154,11 @@ class Crew:
         return sum(watch.cpu for watch in self.watches) - before
 
     def _waited(self, used: float) -> float:
-        """Seconds since the last look in which threads were ready to run and had no processor.
-
-        The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
-        long as those that were seen did for theirs.
-        """
-        seen = [times for watch in self.watches for times in thread_times(self._proc, watch.pid)]
-        steps = since(self._seen, seen)
-        self._seen = dict(seen)
-        waited = sum(sorted(wait for _, wait in steps)[-MOST_EXCUSED_THREADS:]) / 1e9
-        ran = sum(run for run, _ in steps) / 1e9
-        all_ran, all_waited = self._lost_share
-        self._lost_share = all_ran + ran, all_waited + waited
-        lost = max(0.0, used - ran)
-        return waited + (lost * self._lost_share[1] / self._lost_share[0] if self._lost_share[0] else 0.0)
+        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused."""
+        seen = [times for watch in self.watches for times in thread_times(self.proc, watch.pid)]
+        cpu = sum(watch.cpu for watch in self.watches)
+        wall_limit = max(watch.limits.job_wall_s for watch in self.watches)
+        return self._waits.since_the_last_look(seen, used, cpu, wall_limit)
 
     def _waits_for_the_judge(self) -> bool:
         """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
@@ -181,8 +167,8 @@ class Crew:
     def end_all_but(self, spared: set[int]) -> None:
         """End all other processes of this pid namespace; where they multiply faster than that, nothing helps."""
         for _ in range(MOST_SWEEPS):
-            others = [int(name) for name in os.listdir(self._proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
-            living = [pid for pid in others if pid not in spared and lives(self._proc, pid)]
+            others = [int(name) for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
+            living = [pid for pid in others if pid not in spared and lives(self.proc, pid)]
             if not living:
                 return
             for pid in living:
@@ -229,27 +215,3 @@ def process_number(proc: int, pidfd: int) -> int:
     lines = content(f"self/fdinfo/{pidfd}", proc).splitlines()
     number = next(int(line.split()[1]) for line in lines if line.startswith(b"Pid:"))
     return max(0, number)
-
-
-def since(before: dict[int, tuple[int, int]], now: list[ThreadTimes]) -> list[tuple[int, int]]:
-    """How far each thread has come since the last look."""
-    steps = []
-    for thread, (run, waited) in now:
-        run_before, waited_before = before.get(thread, (0, 0))
-        steps.append((run - run_before, waited - waited_before))
-    return steps
-
-
-def thread_times(proc: int, pid: int) -> list[ThreadTimes]:
-    """Each living thread with its nanoseconds on a processor and those spent waiting for one."""
-    found = []
-    with suppress(OSError):
-        threads = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
-        try:
-            for name in os.listdir(threads):  # noqa: PTH208 - of a descriptor
-                with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
-                    run, waited, _ = content(f"{name}/schedstat", threads).split()
-                    found.append((int(name), (int(run), int(waited))))
-        finally:
-            close(threads)
-    return found

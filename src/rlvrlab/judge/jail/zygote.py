@@ -26,7 +26,18 @@ from select import select
 from time import monotonic
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel, limits, packages, privileges, stand_ins, template
+from rlvrlab.judge.jail import (
+    child,
+    heap,
+    kernel,
+    library,
+    limits,
+    namespaces,
+    packages,
+    privileges,
+    stand_ins,
+    template,
+)
 from rlvrlab.judge.jail.jobfile import HEAD_SIZE, INSIDE, terms_of
 from rlvrlab.judge.jail.numbers import ProcessNumbers
 from rlvrlab.judge.jail.rehearsal import rehearse
@@ -34,7 +45,6 @@ from rlvrlab.judge.jail.scratch import Scratch
 from rlvrlab.judge.jail.supervisor import Crew, Watch
 from rlvrlab.judge.jail.walls import Walls
 
-SYSTEM_READABLE = "/usr/lib /usr/lib64 /usr/local/lib /lib /lib64 /usr/share/zoneinfo /dev/null /dev/urandom /dev/zero"
 ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "trace")
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
@@ -52,16 +62,17 @@ class Zygote:
         self.control = control
         jailed = settings["isolation"] != "weak"
         numbers = ProcessNumbers()
-        folders = sorted({f"{sys.base_prefix}/lib", *sys.path} - {""})
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
         others = bool(settings["roles"])
-        reached = [*folders, *settings["readable"], settings["scratch"].rpartition("/")[0]]
+        reached = [*library.folders(), *settings["readable"], settings["scratch"].rpartition("/")[0]]
         user = privileges.unused_user(reached, others) if jailed else None
         may_read = user is not None and (others or not privileges.readable_by(user, reached))
         self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
+        if self.scratch.own_mounts:
+            library.cover(settings["site"])
         if user is not None:
             privileges.become(user)
-        readable = [*SYSTEM_READABLE.split(), "/etc/ld.so.cache", *folders, *settings["readable"]]
+        readable = library.readable(settings["libraries"], settings["readable"], settings["isolation"] == "bwrap")
         rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
         walls = Walls(settings["isolation"], readable, self.scratch, rights)
         stand_ins.install(processes=settings["isolation"] == "bwrap")
@@ -69,6 +80,7 @@ class Zygote:
         rehearse(roles)
         child.open_streams()  # new ones: a rehearsal has read from the others
         limits.apply_to_worker()
+        heap.make_threads_small()
         if jailed:
             privileges.keep()
             kernel.no_new_privileges()
@@ -91,6 +103,7 @@ class Zygote:
         else:
             numbers.end()
         self.template, self.template_pid = self._fork_template(orders, walls, roles, numbers.counter)
+        self.held = namespaces.hold(self.crew.proc)
 
     def _fork_template(
         self, orders: socket, walls: Walls, roles: dict[str, child.Role], counter: int

@@ -23,6 +23,11 @@ MIXED = re.compile(rf"([+-]?)\s*({PLAIN})\s+({PLAIN})\s*/\s*({PLAIN})", re.ASCII
 REPEATING = re.compile(
     r"([0-9]{0,100})\.([0-9]{0,100})\\(?:overline|bar)\s*(?:\{\s*([0-9]{1,100})\s*\}|([0-9]))", re.ASCII
 )
+SCIENTIFIC = re.compile(
+    r"([+-]?[0-9]{1,100}(?:\.[0-9]{1,100})?)\s*(?:\\cdot|\\times|\*)\s*10\s*\^\s*(?:\{\s*([+-]?[0-9]{1,4})\s*\}|([0-9]))",
+    re.ASCII,
+)
+"""A number with a power of ten behind it: `1.5 \\cdot 10^{3}`."""
 SIGNS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-", "–": "-"})
 
 
@@ -49,7 +54,7 @@ def number(text: str) -> Fraction | None:
 
 
 def latex_number(text: str) -> Fraction | None:
-    """The same, for numbers that may also be written as a fraction or a repeating decimal of LaTeX."""
+    """The same, for numbers that may also be written as a fraction, a repeating decimal or a power of ten of LaTeX."""
     text = text.strip().translate(SIGNS)
     if len(text) > LONGEST:
         return None
@@ -62,6 +67,8 @@ def latex_number(text: str) -> Fraction | None:
         units, part, parts = map(int, written)
         if part < parts:
             return (units + Fraction(part, parts)) * (-1 if sign == "-" else 1)
+    if match := SCIENTIFIC.fullmatch(text):
+        return number(f"{match[1]}e{match[2] or match[3]}")
     unsigned = text.removeprefix("-")
     if match := REPEATING.fullmatch(unsigned):
         return repeating(match) * (1 if unsigned == text else -1)

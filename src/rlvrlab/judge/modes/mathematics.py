@@ -25,7 +25,7 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-9"
+SCORER_VERSION = "mathematics-10"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
@@ -38,6 +38,8 @@ POWER_IN_WORDS = re.compile(r"(\\(?:text|mathrm|mbox)\s*\{[^{}^]*)\^\s*(?:\{([0-
 """The power of a unit inside its words: `\\text{cm^2}`."""
 POINT = re.compile(r"(?:\\left)?\([^()\[\]]*,[^()\[\]]*\)")
 NAMED = re.compile(r"\s*([a-zA-Z])\s*=([^=]*)", re.ASCII)
+LISTED = re.compile(r"[0-9]\s{0,9},\s{1,9}[0-9]", re.ASCII)
+"""Two numbers of a list: `1, 234`, which is no way to write 1234."""
 MISSING = "math-verify is not installed: pip install 'rlvrlab[math]'"
 
 
@@ -64,6 +66,8 @@ def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
         if in_percent:
             return value / 100 == expected or (percent and value == expected)
         return value in (expected, expected / 100)
+    if other and LISTED.search(answer):
+        return False
     alike = same(answer, gold)
     if alike is not None:
         return alike

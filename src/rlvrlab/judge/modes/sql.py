@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Failure, Finding, failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import LONGEST_SQL, Limits
-from rlvrlab.judge.modes.sql_gold import gold_of, gold_queries
+from rlvrlab.judge.modes.sql_gold import changes_after, gold_of, gold_queries
 from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
 from rlvrlab.judge.modes.sql_text import ending_of
 from rlvrlab.judge.outcomes import Outcome
@@ -93,7 +93,8 @@ class SqlJudge:
         for task in tasks:
             for key in ((database, task.gold) for database in task.databases):
                 new = key not in self._gold and key not in missing
-                if new and len(task.gold) <= LONGEST_SQL and Path(key[0]).is_file():
+                read = len(task.gold) <= LONGEST_SQL and changes_after(task.gold) is None
+                if new and read and Path(key[0]).is_file():
                     missing[key] = task
         alike: dict[object, list[tuple[Query, SqlTask]]] = {}
         for key, task in missing.items():
@@ -181,8 +182,20 @@ class SqlJudge:
         answer, *more = await self._answers(queries, task)
         if not isinstance(answer, Result):
             raise BadGold(f"the gold query fails: {word(answer, 1)}: {word(answer, 2)}")
-        self._gold[key] = gold_of(ending, answer, _result(more))
-        return self._gold[key]
+        gold = gold_of(ending, answer, _result(more))
+        await self._check_constant(database, task, gold)
+        self._gold[key] = gold
+        return gold
+
+    async def _check_constant(self, database: str, task: SqlTask, gold: Gold) -> None:
+        """A gold query that reads a clock or draws at random must return the same when it is asked again."""
+        seconds = changes_after(task.gold)
+        if seconds is None:
+            return
+        await asyncio.sleep(seconds)
+        (again,) = await self._answers([(database, task.gold)], task)
+        if not isinstance(again, Result) or same_result(again, gold, task.float_tolerance):
+            raise BadGold("the gold query returns something else each time")
 
     async def _answers(self, queries: Sequence[Query], task: SqlTask) -> list[Any]:
         """A Result or a failure record per query; a child that dies on one query is replaced for the rest."""

@@ -7,11 +7,26 @@ of the engine, by a second query that has no LIMIT and numbers the ties (sql_tex
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from rlvrlab.judge.modes.sql_rows import Gold, Result, Row, in_any_order, in_this_order, with_ties
 from rlvrlab.judge.modes.sql_text import Ending
+
+CHANCE = re.compile(r"\b(?:random|randomblob|uuid|gen_random_uuid|tablesample|sample)\b", re.IGNORECASE)
+CLOCK = re.compile(
+    r"'now|\bnow\s*\(|\bcurrent_(?:date|time|timestamp|localtime)|\btoday\s*\(|\b(?:get_current_)?time(?:stamp)?\s*\(\s*\)"
+    r"|\b(?:date|datetime|julianday|unixepoch|transaction_timestamp)\s*\(\s*\)",
+    re.IGNORECASE,
+)
+CLOCK_STEP_S = 1.1
+"""After this long every clock that a query can read shows another time."""
+
+
+def changes_after(query: str) -> float | None:
+    """Seconds after which the result of a query might be another one on the same data; None where nothing says so."""
+    return CLOCK_STEP_S if CLOCK.search(query) else 0.0 if CHANCE.search(query) else None
 
 
 def gold_queries(query: str, ending: Ending) -> list[str]:

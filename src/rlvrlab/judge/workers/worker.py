@@ -29,6 +29,7 @@ from rlvrlab.judge.jail.jobfile import INSIDE, Terms, head
 from rlvrlab.judge.jail.limits import MEGABYTE, Limits, to_be_read
 from rlvrlab.judge.jail.packages import ONE_THREAD
 from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
+from rlvrlab.judge.workers.libraries import shared_libraries
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 
 START_TIMEOUT_S = 60.0
@@ -162,7 +163,8 @@ class Worker:
 
     def _launch(self, control: int, orders: int) -> subprocess.Popen[bytes]:
         site = [path for path in sys.path if path.endswith(SITE)] if self.image.preload else []
-        settings = {**asdict(self.image), "scratch": self.scratch, "site": site}
+        shared = () if self.image.isolation == "weak" else shared_libraries()
+        settings = {**asdict(self.image), "scratch": self.scratch, "site": site, "libraries": shared}
         # -I would ignore the fixed hash seed, and with it the order of a candidate's sets would vary between workers.
         command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, PACKAGE_ROOT, json.dumps(settings)]
         command += [str(control), str(orders)]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+from types import ModuleType
 
 from rlvrlab.judge.jail import files
 from rlvrlab.judge.jail.child import Job, Report
 from rlvrlab.judge.jail.roles import solution
+
+FINALIZER = "__del__"
+"""What a class calls its method for the end of an object. Other programs are spared the work."""
 
 
 def run(job: Job, report: Report) -> None:
@@ -19,8 +24,20 @@ def run(job: Job, report: Report) -> None:
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)  # noqa: PTH103, PTH120
         files.write(name, b64decode(content))
     try:
-        solution.execute(code, solution.fresh_module("__main__"))
+        module = solution.fresh_module("__main__", job["code"])
+        if FINALIZER in job["code"]:
+            atexit.register(_clear, module)  # the first one registered is the last one called
+        solution.execute(code, module)
     finally:
         for name in fetched:
             if files.is_file(name):
                 report("file", name, b64encode(files.content(name)).decode())
+
+
+def _clear(module: ModuleType) -> None:
+    """Let go of what the program's names mean, as an interpreter does at its end: private names first."""
+    names = vars(module)
+    for private in (True, False):
+        for name in list(names):
+            if name.startswith("_") is private and not name.startswith("__"):
+                names[name] = None

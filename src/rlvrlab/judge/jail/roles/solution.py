@@ -25,10 +25,24 @@ def compiled(text: str, report: Report) -> types.CodeType:
         raise NotLoaded(1) from None
 
 
-def fresh_module(name: str) -> types.ModuleType:
+class Source:
+    """The loader of a program: it knows the text, which `inspect` and tracebacks ask for."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_source(self, _: str) -> str:
+        """The text of the program, whatever the name of its module."""
+        return self._text
+
+
+def fresh_module(name: str, text: str) -> types.ModuleType:
     """An empty module under this name, as `python solution.py` or `import solution` would make it."""
     module = types.ModuleType(name)
     module.__file__ = FILE_NAME
+    module.__loader__ = Source(text)  # type: ignore[assignment]
     sys.modules[name] = module
     sys.argv = [FILE_NAME]
     return module
@@ -42,7 +56,7 @@ def execute(code: types.CodeType, module: types.ModuleType) -> None:
 def load(text: str, report: Report) -> types.ModuleType:
     """Compile and import; `if __name__ == "__main__"` does not fire, and an exit at the top level is not the end."""
     code = compiled(text, report)
-    module = fresh_module("solution")
+    module = fresh_module("solution", text)
     try:
         execute(code, module)
     except SystemExit:
@@ -60,8 +74,8 @@ def entry(module: types.ModuleType, name: str, report: Report) -> Callable[..., 
     """`solve`, or `Solution.solve` for a method of a class that is made without arguments."""
     owner, _, method = name.rpartition(".")
     found = getattr(module, owner or method, None)
-    if owner and isinstance(found, type):
-        found = getattr(found(), method, None)
+    if owner:
+        found = getattr(found() if isinstance(found, type) else found, method, None)
     if not callable(found):
         report("no_entry_point", name)
         raise NotLoaded(1)

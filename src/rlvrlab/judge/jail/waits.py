@@ -1,0 +1,83 @@
+"""How long the threads of a job were ready to run and had no processor, and how much of that is excused.
+
+Whoever computes without a pause runs for a millisecond or longer once it has a processor. Whoever sleeps or waits for
+others a thousand times a second runs for microseconds, and on a busy machine waits for a processor each time: such a
+program would stop its clock for as long as it likes, for next to no CPU time. So its waits are excused up to a bound.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from rlvrlab.judge.jail.files import content
+
+MOST_EXCUSED_THREADS = 4
+"""Threads wait for each other too: with the waits of all of them a crowd could stop the clock for next to no CPU."""
+LONG_RUN_NS = 700_000
+"""Whoever runs as long as this on average, each time that it has a processor, would have gone on."""
+EXCUSED_WALLS, EXCUSED_S, EXCUSED_PER_CPU = 3, 10.0, 20
+"""Waits between shorter runs are excused for so many wall limits, seconds and times the CPU time together."""
+
+Times = tuple[int, int, int]
+"""Nanoseconds on a processor, those spent waiting for one, and how often it got one."""
+ThreadTimes = tuple[int, Times]
+
+
+class Waits:
+    """The waits of all threads of a job since it began."""
+
+    __slots__ = ("_between_short_runs", "_seen", "_share")
+
+    def __init__(self) -> None:
+        self._seen: dict[int, Times] = {}
+        self._share = (0.0, 0.0)
+        """Seconds that threads ran, and waited, while they were seen."""
+        self._between_short_runs = 0.0
+
+    def since_the_last_look(self, seen: list[ThreadTimes], used: float, cpu: float, wall_limit: float) -> float:
+        """Seconds to be excused, of a job that used so much CPU time since the last look, and so much in all.
+
+        The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
+        long as those that were seen did for theirs.
+        """
+        steps = since(self._seen, seen)
+        self._seen = dict(seen)
+        longest = sorted(steps, key=lambda step: step[1])[-MOST_EXCUSED_THREADS:]
+        waited = sum(wait for _, wait, _ in longest) / 1e9
+        ran = sum(run for run, _, _ in steps) / 1e9
+        all_ran, all_waited = self._share
+        self._share = all_ran + ran, all_waited + waited
+        lost = max(0.0, used - ran)
+        short = sum(wait for run, wait, times in longest if run < times * LONG_RUN_NS) / 1e9
+        excess = self._excess(short, EXCUSED_WALLS * wall_limit + EXCUSED_S + EXCUSED_PER_CPU * cpu)
+        return waited - excess + (lost * self._share[1] / self._share[0] if self._share[0] else 0.0)
+
+    def _excess(self, short: float, most: float) -> float:
+        """How much of these waits between short runs is beyond the bound."""
+        self._between_short_runs += short
+        return min(short, max(0.0, self._between_short_runs - most))
+
+
+def since(before: dict[int, Times], now: list[ThreadTimes]) -> list[Times]:
+    """How far each thread has come since the last look."""
+    steps = []
+    for thread, (run, waited, times) in now:
+        run_before, waited_before, times_before = before.get(thread, (0, 0, 0))
+        steps.append((run - run_before, waited - waited_before, times - times_before))
+    return steps
+
+
+def thread_times(proc: int, pid: int) -> list[ThreadTimes]:
+    """Each living thread with its times."""
+    found = []
+    with suppress(OSError):
+        threads = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        try:
+            for name in os.listdir(threads):  # noqa: PTH208 - of a descriptor
+                with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
+                    run, waited, times = content(f"{name}/schedstat", threads).split()
+                    found.append((int(name), (int(run), int(waited), int(times))))
+        finally:
+            os.close(threads)
+    return found
