@@ -179,14 +179,7 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
         raise UserError(f"language: {language!r:.80} is not supported; allowed: python")
     limits = wire.limits_of(form)
     stdin = _given(form, "stdin", "")
-<<<<<<< HEAD
-    files: dict[str, Any] = _given(form, "files", {})
-    names: list[Any] = _given(form, "fetch_files", [])
-    if not all(isinstance(text, str) for text in (*names, *(one for one in files.values() if one is not None))):
-        raise UserError("files: an object of strings is needed; fetch_files: a list of strings")
-=======
     files, names = given_files(_given(form, "files", {}), limits), fetched_names(_given(form, "fetch_files", []))
->>>>>>> atkmend
     try:
         given = stdin.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
