@@ -146,6 +146,9 @@ def test_the_plan_says_what_it_could_show(tmp_path) -> None:
     margin = ONE + "select = { margin = 0.01 }\n"
     told = plan_study(load_study(write_study(tmp_path, text + margin)), tmp_path / "none", cost=False).stages[0].power
     assert "equivalence within 1 points cannot be shown" in told
+    two = HEAD.replace('output = "out"', 'output = "out"\nseeds = [0, 1]\nseed_spread = 0.4') + ONE
+    told = plan_study(load_study(write_study(tmp_path, two)), tmp_path / "none", cost=False).stages[0].power
+    assert "no true difference, however large, is shown 4 times out of 5" in told
 
 
 def test_a_look_is_counted_once_however_often_it_is_resumed(tmp_path) -> None:

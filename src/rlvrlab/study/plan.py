@@ -148,7 +148,8 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
     reach = planned_reach(seeds, problems, study.seed_spread, alpha)
     asked = " + ".join(str(count) for _, count in problems)
     words = f"{seeds} seed{'s' if seeds > 1 else ''} × {asked} problems, {arms} arms: "
-    words += f"a true difference of {100 * reach:.1f} points is shown 4 times out of 5"
+    what = f"a true difference of {100 * reach:.1f} points is" if reach < 1 else "no true difference, however large, is"
+    words += f"{what} shown 4 times out of 5"
     if seeds == 1:
         return f"{words}; one seed says nothing about other seeds"
     words += f", if seeds scatter by {100 * study.seed_spread:g} points (seed_spread)"
