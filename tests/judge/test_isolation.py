@@ -176,9 +176,7 @@ STARTS = {
 def test_threads_start_as_libraries_start_them_and_in_no_other_way(
     monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool
 ) -> None:
-    monkeypatch.setattr(kernel, "MACHINE", machine)
-    monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
-    program, arch = seccomp._program(processes), kernel.AUDIT_ARCH[machine]
+    program, arch = filter_on(monkeypatch, machine, processes)
     number = kernel.NUMBERS["clone"]
     for flags in STARTS.values():
         assert decide(program, arch, number, flags) == bpf.RET_ALLOW
@@ -220,9 +218,7 @@ OF_PROCESSES = {"kill", "fork", "vfork", "execve"}
 def test_what_must_be_refused_is_refused_by_its_number(
     monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool
 ) -> None:
-    monkeypatch.setattr(kernel, "MACHINE", machine)
-    monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
-    program, arch = seccomp._program(processes), kernel.AUDIT_ARCH[machine]
+    program, arch = filter_on(monkeypatch, machine, processes)
     answers = {name: decide(program, arch, number) for name, number in NUMBERS_BY_HAND[machine].items()}
     refused = {name for name, answer in answers.items() if answer & 0xFFFF0000 == bpf.RET_ERRNO and answer & 0xFFFF}
     assert answers.keys() - refused == (OF_PROCESSES & answers.keys() if processes else set())
@@ -265,6 +261,13 @@ def test_the_filter_decides_every_command_as_listed(
     for call, before in (("getpgid", ()), ("getsid", ()), ("sched_getaffinity", ()), ("getpriority", (0,))):
         assert decided(call, *before, 0) == decided(call, *before, seccomp.PID_PLACEHOLDER) == bpf.RET_ALLOW
         assert decided(call, *before, 1) == (bpf.RET_ALLOW if processes else bpf.DENY)
+
+
+def filter_on(monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool) -> tuple[list[bpf.Instruction], int]:
+    """The filter as it is made on a machine of this kind, and the kernel's number of that kind."""
+    monkeypatch.setattr(kernel, "MACHINE", machine)
+    monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
+    return seccomp._program(processes), kernel.AUDIT_ARCH[machine]
 
 
 def decide(program: list[bpf.Instruction], arch: int, number: int, *arguments: int) -> int:

@@ -20,7 +20,7 @@ ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "NUMEXPR_NUM_THREADS": "1",
     "ARROW_IO_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # pyarrow and so pandas bring an allocator
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",  # the allocator of pyarrow, which pandas imports
 }
 """Environment variables that keep packages from starting threads: a process with threads cannot be forked."""
 OWN = "rlvrlab"
