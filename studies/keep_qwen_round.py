@@ -23,6 +23,9 @@ STUDIES: dict[str, tuple[tuple[str, ...], list[tuple[str, str]]]] = {
     "interference/results/qwen_skills.json": (
         ("skills",), [("base", "code"), ("code", "plain"), *(("plain", guard) for guard in GUARDS)],
     ),
+    "coding_five_phase/results/qwen_pass_ratio.json": (
+        ("phases",), [("dpo", "grpo"), ("dpo", "pass_ratio"), ("grpo", "pass_ratio")],
+    ),
     "npg_muse/results/qwen_rewards.json": (
         ("graphs",), [("sft", "binary"), *(("binary", reward) for reward in REWARDS)],
     ),

@@ -19,13 +19,16 @@ from rlvrlab.evals.statistics import Difference, compare, holm, wilson
 RESULTS = Path(__file__).parent / "results" / "qwen_skills.json"
 SKILLS = {"mbpp": "code", "sql": "sql", "countdown": "countdown"}
 """Sets in the order they were trained, and how the study calls them."""
-ARMS = ("plain", "l2", "kl", "skill_safe", "average")
+GUARDS = ("l2", "kl", "skill_safe", "average")
+ARMS = ("plain", *GUARDS, "fast", "mixed")
+AT_ONCE = "mixed"
+"""The arm that trained all skills at once: it has no stages between."""
 
 
 def stages(exams: Exams, arm: str, seed: int) -> dict[str, str]:
     """Moment -> the name of what was examined then, where it was; a training that was cut has no end."""
-    moments = {"before": "base", "after code": f"code_s{seed}", "after sql": f"{arm}_after_sql_s{seed}",
-               "after countdown": f"{arm}_s{seed}"}  # fmt: skip
+    between = {"after code": f"code_s{seed}", "after sql": f"{arm}_after_sql_s{seed}"} if arm != AT_ONCE else {}
+    moments = {"before": "base", **between, "after countdown": f"{arm}_s{seed}"}
     return {at: name for at, name in moments.items() if name in exams.arms and not exams.arms[name].get("cut")}
 
 
@@ -73,7 +76,10 @@ def forgetting(exams: Exams, seed: int) -> str:
 
 def guards(exams: Exams, seed: int) -> str:
     """Every guard against plain training after the last stage; p of the earlier skills adjusted by Holm."""
-    ends = {arm: known["after countdown"] for arm in ARMS if "after countdown" in (known := stages(exams, arm, seed))}
+    compared = ("plain", *GUARDS)
+    ends = {
+        arm: known["after countdown"] for arm in compared if "after countdown" in (known := stages(exams, arm, seed))
+    }
     if "plain" not in ends:
         return "plain training did not end"
     found = {
