@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Recipe, Resolved, load_recipe
 from rlvrlab.recipe.parse import parse_overrides, parse_value
+from rlvrlab.scale.session import on_verl
 from rlvrlab.scale.verl.convert import recipe_for_verl, verls_own
 from rlvrlab.scale.verl.refusals import REFUSED, refusals, refused_keys, untrained
 
@@ -86,7 +87,7 @@ def _on_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any]) ->
 def _beside_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any], why: str) -> Part:
     """Phases on the hf engine, without the keys that only verl's table has."""
     settings = {key: value for key, value in given.items() if key not in verls_own()} | dict(chosen)
-    if load_recipe(path).recipe.engine["type"] == "verl":
+    if on_verl(load_recipe(path)):
         settings = {"engine.type": "hf", **settings}
     load_recipe(path, _words({key: value for key, value in settings.items() if key != "engine.model"}))
     return Part("hf", chosen["phases"], why, [], _commands(path, settings))
