@@ -18,7 +18,7 @@ WORDS = [
     "sft.batch_size=4", "sft.references=4", "sft.learning_rate=2e-3", "grpo.steps=2", "grpo.batch_size=4",
     "record.log_interval=1",
 ]  # fmt: skip
-"""Four short questions, shown five times: answers are right now and then, as after the recipe's own SFT."""
+"""Four short questions, shown five times: right now and then. After ten times they were nearly known by heart."""
 
 
 @pytest.mark.slow
