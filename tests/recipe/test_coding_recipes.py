@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from code_data import data_file
 
 from rlvrlab.data.prepare import Prepared, from_environment, from_preset, write
 from rlvrlab.data.presets import PRESETS
@@ -14,7 +16,9 @@ from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.record.files import write_rows
+from rlvrlab.scale.verl.keys import settings
 from rlvrlab.train.lab import build_problems
+from rlvrlab.train.plan import phase_plans
 from rlvrlab.train.session import start
 
 pytestmark = [
@@ -29,6 +33,11 @@ RECIPES = [
     STUDIES / "coding_five_phase" / "qwen_coder.toml",
     STUDIES / "interference" / "qwen_skills.toml",
 ]
+NUMBERS = (*range(20, 24), *range(520, 526), *range(700, 712))
+"""Problems of test, dev and train by MBPP's own division."""
+SHORT = 300
+"""Characters of a solution: nano reads 2,048 tokens, most of them single letters."""
+FIVE = {"generation", "repair", "refactoring", "reasoning", "sql"}
 SKILLS = ("code", "code_repair", "code_refactor", "code_reasoning")
 NANO = ["engine.model=nano", "engine.chat=false", "engine.lora_rank=4", "rollout.n=2", "rollout.max_tokens=8",
         "eval.test_size=2", "stop.deadline_s=0"]  # fmt: skip
@@ -44,9 +53,25 @@ def row(number: int) -> dict[str, object]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the recipes with prepared data beside them."""
     home = tmp_path_factory.mktemp("recipes")
+    prepared(home, [row(n) for n in NUMBERS])
+    return home
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a few of MBPP's own problems, where they are at hand."""
+    home = tmp_path_factory.mktemp("published")
+    with gzip.open(data_file("mbpp/mbpp.jsonl.gz"), "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    prepared(home, [one for one in rows if one["task_id"] in NUMBERS and len(one["code"]) < SHORT])
+    return home
+
+
+def prepared(home: Path, rows: list[dict[str, object]]) -> None:
+    """What `rlvr data prepare` writes of these problems and of the made ones, into data/ beside the recipes."""
     for path in RECIPES:
         (home / path.name).write_text(path.read_text())
-    write_rows(home / "mbpp.jsonl", [row(n) for n in (*range(20, 24), *range(520, 526), *range(700, 712))])
+    write_rows(home / "mbpp.jsonl", rows)
     for env in SKILLS:
         name = "mbpp" if env == "code" else f"mbpp_{env}"
         judge = instantiate("env", {"type": env, "shape": "mbpp"}, home)
@@ -59,7 +84,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = Prepared("humaneval", instantiate("env", {"type": "code"}, home))
     other.problems["test"] = instantiate("env", {"type": "code"}, home).problems("test", 1, 0)
     write(other, home / "data", "jsonl")
-    return home
 
 
 def test_five_phases_on_one_gpu(folder: Path) -> None:
@@ -93,15 +117,32 @@ def test_three_skills_in_turn(folder: Path) -> None:
     assert "countdown_test/recovery_rate" not in card["metrics"], "Countdown has no second tries"
 
 
-def test_five_skills_as_one_mixture(folder: Path) -> None:
-    words = [*NANO, f"output_dir={folder / 'runs'}", "grpo.steps=1", "grpo.batch_size=5", "eval.every=0"]
-    ended = start(load_recipe(folder / "code_skills.toml", words), lambda *_: None)
+@pytest.mark.parametrize("name", ["code_skills", "verl_code_skills"])
+@pytest.mark.parametrize("data", ["folder", "published"])
+def test_five_skills_as_one_mixture(data: str, name: str, request: pytest.FixtureRequest) -> None:
+    """Two updates on nano, of the recipe for one GPU and of that for verl; each skill is trained and examined."""
+    home: Path = request.getfixturevalue(data)
+    words = [*NANO, "engine.type=hf", f"output_dir={home / 'runs'}", "grpo.steps=2", "grpo.batch_size=10"]
+    words.append("eval.every=0")
+    if name == "verl_code_skills":
+        words.append("eval.test_size=0")  # it has no test files: they are examined afterwards
+    ended = start(load_recipe(home / f"{name}.toml", words), lambda *_: None)
     assert ended.status == "finished"
-    row = [json.loads(line) for line in (ended.folder / "logs" / "metrics.jsonl").read_text().splitlines()][-1]
-    skills = {key.split("/")[2] for key in row if key.startswith("val-core/mixture/") and key.endswith("/acc")}
-    assert skills >= {"generation", "repair", "refactoring", "reasoning", "sql"}
+    rows = [json.loads(line) for line in (ended.folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    examined = {key.split("/")[2] for key in rows[-1] if key.startswith("val-core/mixture/") and key.endswith("/acc")}
+    assert examined >= FIVE
+    texts = [path.read_text() for path in (ended.folder / "rollouts").iterdir()]
+    asked = [json.loads(line) for text in texts for line in text.splitlines()]
+    assert {one["skill"] for one in asked} <= FIVE and len({one["skill"] for one in asked}) >= 3
+    assert all(one["correct"] is not None for one in asked), "every answer was judged"
 
 
-def test_the_same_mixture_for_verl(folder: Path) -> None:
-    problems = build_problems(load_recipe(folder / "verl_code_skills.toml", []))
-    assert {p.skill for p in problems["train"]} == {"generation", "repair", "refactoring", "reasoning", "sql"}
+@pytest.mark.parametrize("data", ["folder", "published"])
+def test_the_same_mixture_is_planned_for_verl(data: str, request: pytest.FixtureRequest) -> None:
+    resolved = load_recipe(request.getfixturevalue(data) / "verl_code_skills.toml", [])
+    assert {p.skill for p in build_problems(resolved)["train"]} == FIVE
+    [plan] = phase_plans(resolved)
+    assert (plan.answers_per_step, plan.steps) == (64 * 8, 200)
+    asked = settings(resolved, "/home")
+    assert (asked["data.train_batch_size"], asked["reward.reward_manager.name"]) == (64, "rlvr")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -152,6 +153,44 @@ def test_adapters_from_recipe_to_evaluation(tmp_path: Path) -> None:
     merged(run, 2)
     assert not list((run / "checkpoints" / "global_step_2" / "actor" / "huggingface").glob("*adapter*"))
     evaluated(tmp_path, run)
+
+
+@pytest.mark.usefixtures("_verl_is_there")
+def test_the_skill_safe_step_bounds_both_skills_that_are_trained_together(tmp_path: Path) -> None:
+    """In verl's own trainer: each update is corrected so that neither skill loses by it, to first order."""
+    text = RECIPE.replace('type = "mgda"\nconflict_threshold = 1.0\n', 'type = "mean"\n').replace(
+        "noise_every = 2\n", ""
+    )
+    (tmp_path / "recipe.toml").write_text(text + '[guard]\ntype = "skill_safe"\nmemory_per_skill = 4\n')
+    done = rlvr(tmp_path, "train", "recipe.toml", "checkpoint.every=2", "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    run = tmp_path / json.loads(done.stdout)["folder"]
+    updates = read_metrics(run)[1:]
+    assert [row["step"] for row in updates] == [1, 2]
+    for row in updates:
+        assert row["guard/protected"] == 2.0 and row["guard/violation"] < 1e-5 <= row["actor/grad_norm"]
+        assert {"guard/small/memory", "guard/large/memory", "guard/correction"} <= row.keys()
+
+
+@pytest.mark.usefixtures("_verl_is_there")
+def test_phases_one_after_the_other_as_the_plan_prints_them(tmp_path: Path) -> None:
+    """SFT on hf, GRPO on verl from its model, and the model that verl's run is exported as."""
+    text = RECIPE.replace('["grpo"]', '["sft", "grpo"]').replace('type = "verl"', 'type = "hf"')
+    engine = ('gpus = 1\nrollout = "cpu"\n', "gradient_checkpointing = false\nprompt_tokens = 64\n")
+    for lines in engine:
+        text = text.replace(lines, "")
+    sft = "[sft]\nsteps = 2\nbatch_size = 8\nreferences = 8\n"
+    (tmp_path / "recipe.toml").write_text(text.replace("[grpo]\n", f"{sft}[grpo]\n"))
+    words = ("engine.gpus=1", "engine.rollout=cpu", "engine.prompt_tokens=64", "engine.gradient_checkpointing=false")
+    told = rlvr(tmp_path, "train", "recipe.toml", *words, "--engine", "verl", "--plan", "--json")
+    assert told.returncode == 0, told.stderr[-2000:]
+    parts = json.loads(told.stdout)["parts"]
+    assert [part["engine"] for part in parts] == ["hf", "verl"]
+    for command in (command for part in parts for command in part["commands"]):
+        done = rlvr(tmp_path, *shlex.split(command)[1:])
+        assert done.returncode == 0, (command, done.stderr[-2000:])
+    (run,) = (tmp_path / "experiments").glob("two_skills_2_*")
+    assert read_info(run)["status"] == "finished" and (tmp_path / "two_skills_2" / "config.json").is_file()
 
 
 def commands() -> list[str]:

@@ -12,6 +12,7 @@ from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import Setting, settings, unnamed_env, unusual
+from rlvrlab.scale.verl.parts import Part
 from rlvrlab.train.plan import Estimate, PhasePlan, estimate_or_why, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
@@ -45,6 +46,22 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
         times, why_not, advice = _measured(resolved)
     _show_cost(console, times, why_not)
     _warn(console, advice)
+
+
+def show_parts(parts: Sequence[Part], as_json: bool) -> None:
+    """A recipe that verl trains phase by phase: who trains which, and the commands."""
+    if as_json:
+        print_json({"parts": [part._asdict() for part in parts]})
+        return
+    console = Console()
+    for number, part in enumerate(parts, 1):
+        about = [f"not on verl: {part.why}"] if part.why else []
+        about += [f"left out here, {words}" for words in part.left_out]
+        console.print(Text(printable(f"{number} {part.engine}: {', '.join(part.phases)}"), "bold"), soft_wrap=True)
+        for line in (*about, *part.commands):
+            console.print(Text(f"  {printable(line)}"), soft_wrap=True)
+    words = "Each part starts from the model that the one before it exported; cards are made by the parts on hf."
+    console.print(words, soft_wrap=True)
 
 
 def _measured(resolved: Resolved) -> tuple[list[Estimate], str, list[str]]:

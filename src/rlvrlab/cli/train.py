@@ -64,7 +64,10 @@ def command(
     if plan:
         from rlvrlab.cli.plan import show_plan
 
-        (_show_verl_settings if on_verl else show_plan)(resolved, as_json)
+        if on_verl and recipe is not None:
+            _show_verl_plan(resolved, recipe, overrides, as_json)
+        else:
+            show_plan(resolved, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
     from rlvrlab.notes import noting
@@ -124,11 +127,16 @@ def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None)
     return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
 
 
-def _show_verl_settings(resolved: Resolved, as_json: bool) -> None:
-    """What verl would be started with."""
+def _show_verl_plan(resolved: Resolved, recipe: Path, overrides: Sequence[str], as_json: bool) -> None:
+    """What verl would be started with; where it takes several runs, the commands of each."""
+    from rlvrlab.cli.plan import show_parts
     from rlvrlab.scale.verl.keys import settings
+    from rlvrlab.scale.verl.parts import parts, several_parts
     from rlvrlab.scale.verl.spelling import override
 
+    if several_parts(resolved):
+        show_parts(parts(recipe, overrides), as_json)
+        return
     lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
     print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
 

@@ -21,18 +21,17 @@ def recipe_for_verl(path: Path, overrides: Sequence[str]) -> Resolved:
     """Load a recipe with engine.type = "verl"; what its own engine says and verl's table cannot is refused by name."""
     asked = [text.lstrip("-") for text in overrides]
     if not any(text.startswith("engine.type") for text in asked):
-        plain = load_recipe(path, [text for text in overrides if not _is_verls_own(text)])
+        own = verls_own()
+        plain = load_recipe(path, [text for text in overrides if text.lstrip("-").partition("=")[0] not in own])
         if plain.recipe.engine["type"] != "verl":
             _refuse_losses(plain)
             overrides = [*overrides, "engine.type=verl"]
     return load_recipe(path, overrides)
 
 
-def _is_verls_own(text: str) -> bool:
-    """A key that only verl's table has: the recipe's own engine would refuse it."""
-    key = text.lstrip("-").partition("=")[0]
-    only = set(keys_of(find("engine", "verl"))) - set(keys_of(find("engine", "hf")))
-    return key.startswith("engine.") and key.removeprefix("engine.") in only
+def verls_own() -> set[str]:
+    """Keys that only verl's table has: another engine of a recipe would refuse them."""
+    return {f"engine.{key}" for key in set(keys_of(find("engine", "verl"))) - set(keys_of(find("engine", "hf")))}
 
 
 def _refuse_losses(plain: Resolved) -> None:

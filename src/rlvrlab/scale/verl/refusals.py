@@ -32,12 +32,7 @@ def refusals(resolved: Resolved) -> list[str]:
     """What verl cannot honour, each with the key, why, and what to do."""
     recipe = resolved.recipe
     found = _refused_phases(resolved)
-    plain = recipe.model_dump()
-    default = Recipe().model_dump()
-    for key, why in REFUSED.items():
-        section, _, name = key.partition(".")
-        if plain[section][name] != default[section][name]:
-            found.append(f"{key}: {why}; leave it out for verl")
+    found += [f"{key}: {REFUSED[key]}; leave it out for verl" for key in refused_keys(resolved)]
     if recipe.optimizer.type != "adam":
         found.append('optimizer.type: verl is driven with AdamW here; set optimizer.type = "adam"')
     found += _refused_plugins(resolved)
@@ -46,13 +41,28 @@ def refusals(resolved: Resolved) -> list[str]:
     return found
 
 
+def refused_keys(resolved: Resolved) -> list[str]:
+    """The keys of REFUSED that the recipe sets; a list of no files says nothing."""
+    plain, default = resolved.recipe.model_dump(), Recipe().model_dump()
+    pairs = [(key, *key.split(".")) for key in REFUSED]
+    return [key for key, section, name in pairs if plain[section][name] not in (default[section][name], [])]
+
+
+def untrained(phase: Phase) -> str:
+    """Why verl does not train this phase; empty where it does."""
+    if not phase.online:
+        return "trains on answers that are there before it begins, and verl trains on-line phases"
+    if phase.tries > 1:
+        return "asks again after a failed try, and verl's rollouts have one turn here"
+    return ""
+
+
 def _refused_phases(resolved: Resolved) -> list[str]:
     phases: list[Phase] = [resolved.phase(name) for name in resolved.recipe.phases]
     if len(phases) > 1 or not phases[0].online:
-        remedy = 'keep one of them; run what comes before with engine.type = "hf" and name its result in engine.model'
+        remedy = "`rlvr train RECIPE --engine verl --plan` prints the commands that train it phase by phase"
         return [f"phases: verl trains one online phase, not {resolved.recipe.phases}; {remedy}"]
-    if phases[0].tries > 1:
-        why = "asks again after a failed try, and verl's rollouts have one turn here"
+    if why := untrained(phases[0]):
         return [f'phases: {phases[0].name!r} {why}; use "grpo", or engine.type = "hf"']
     return []
 
