@@ -133,7 +133,7 @@ def scale() -> list[str]:
 
 
 def cluster() -> list[str]:
-    """verl with vLLM on one GPU beside the hf engine, by stretches of updates; and the memory of one update."""
+    """verl with vLLM on one GPU beside the hf engine, by stretches of updates."""
     round_ = found("h200_verl")
     curves = {name: {row["step"]: row for row in round_[name]} for name in ("verl", "hf")}
     looks = sorted(step for step, row in curves["hf"].items() if "val-core/countdown/acc" in row)
@@ -149,31 +149,7 @@ def cluster() -> list[str]:
         ]
         means = [f"{100 * sum(some) / len(some):.1f}" if some else "–" for some in stretches]
         rows.append((f"{name}: training answers right, %, mean since the column before", "–", *means))
-    return table(("updates", *map(str, looks)), rows) + update_memory()
-
-
-def update_memory() -> list[str]:
-    """One update of the hf engine on one GPU, without and with gradient checkpointing."""
-    cases: dict[str, dict[bool, Any]] = {}
-    for one in found("h200_update_memory")["updates"]:
-        trained = "LoRA 16" if one["lora_rank"] else "all parameters"
-        cases.setdefault(f"{one['model']}, {trained}, 16 × {one['tokens']:,}", {})[one["checkpointing"]] = one
-    rows = []
-    for name, by in cases.items():
-        peaks = [f"{by[kept]['peak_gb']:.1f}" if "peak_gb" in by[kept] else "over 75" for kept in (False, True)]
-        seconds = [f"{by[kept]['update_s']:.1f}" if "peak_gb" in by[kept] else "–" for kept in (False, True)]
-        rule = by[True]["estimate_gb"]
-        rows.append((name, *peaks, f"{rule:.1f}", f"{by[True]['peak_gb'] / rule:.1f}", *seconds))
-    head = (
-        "answers × tokens",
-        "peak, GB",
-        "with checkpointing",
-        "rule of thumb",
-        "ratio to it",
-        "s",
-        "s with checkpointing",
-    )
-    return table(head, rows)
+    return table(("updates", *map(str, looks)), rows)
 
 
 def credit() -> list[str]:

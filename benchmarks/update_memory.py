@@ -4,8 +4,8 @@
 
 An update is a forward and backward pass over ROWS answers of TOKENS tokens (a prompt of 32 included; each row has its
 own) with `ppo_clip`, and Adam's step. Tokens are random; memory does not depend on which they are. The first update of
-a case pays for caches and is not counted; the second is. Beside it what docs/cluster.md's rule of thumb says of one GPU
-(`estimate_gb`, of the micro-batch that was used). Without a GPU there are only seconds.
+a case pays for caches and is not counted; the second is. Beside it what the formula of docs/cluster.md says
+(`formula_gb`, of the micro-batch that was used, `at_once`). Without a GPU there are only seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rlvrlab.errors import LabError
 from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.record.facts import machine, package_versions
-from rlvrlab.scale.verl.sizing import Model, need
+from rlvrlab.scale.sizing import Model, Update, peak_gb
 from rlvrlab.train.update import descend
 
 PROMPT = 32
@@ -53,10 +53,11 @@ def measured(folder: Path, rank: int, tokens: int, a: Any) -> dict[str, Any]:
         _wait(a)
         found[name] = round(time.perf_counter() - start, 3)
     config, count = engine.model.config, sum(one.numel() for one in engine.model.parameters())
-    model = Model(count, config.num_hidden_layers, config.hidden_size, config.vocab_size)
-    at_once = min(engine.micro_tokens, a.rows * tokens)
-    guess = need(model, gpus=1, rows=a.rows, tokens=tokens, micro_tokens=at_once, lora=rank > 0)
-    found |= {"parameters": count, "estimate_gb": round(guess.update_gb, 2)}
+    adapter = engine.weights.size if rank else 0
+    sizes = config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size
+    at_once = min(engine.micro_tokens, a.rows * tokens)  # the engine halves micro_tokens when memory runs out
+    formula = peak_gb(Model(count - adapter, *sizes), Update(at_once, tokens, adapter, a.checkpointing))
+    found |= {"parameters": count, "at_once": at_once, "formula_gb": round(formula, 2)}
     if a.device != "cpu":
         found["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
         found["reserved_gb"] = round(torch.cuda.max_memory_reserved() / 1e9, 2)

@@ -70,6 +70,8 @@ def test_get_list_and_show(rlvr, tmp_path) -> None:
     assert code == 0 and json.loads(out)["folder"] == str(tmp_path / "mine")
     code, out, _ = rlvr("model", "show", "mine")
     assert code == 0 and "701,312 in 30 tensors, F32" in out and "warning" not in out
+    assert "LoRA 16, checkpointing 0." in out and "at most 1 % off there, 12 % on the one" in out
+    assert set(json.loads(rlvr("model", "show", "mine", "--json")[1])["update_gb"]) >= {"LoRA 16", "all parameters"}
     (tmp_path / "mine" / "evil\x1b[2J.bin").write_bytes(b"")
     code, out, _ = rlvr("model", "show", "mine")
     assert code == 0 and "a pickle" in out and "\x1b[2J" not in out

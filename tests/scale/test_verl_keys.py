@@ -311,14 +311,6 @@ def test_presets(path: Path) -> None:
     assert "no number is claimed" in path.read_text()
 
 
-def test_the_sizing_table_of_the_docs_is_what_is_computed() -> None:
-    from rlvrlab.scale.verl.sizing import MODELS, need, table
-
-    assert table() in (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
-    one, two = (need(MODELS["7B"], gpus=gpus, rows=64, tokens=100) for gpus in (8, 16))
-    assert two.update_gb < one.update_gb and two.update_s == pytest.approx(one.update_s / 2)
-
-
 def test_a_prompt_that_would_be_cut_is_refused_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="prompts are measured with the model's tokenizer")
     small = load_recipe(recipe, ["engine.model=nano", "engine.prompt_tokens=5"])

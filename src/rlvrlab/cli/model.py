@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
+
+AT_ONCE, ROW = 32768, 2048
+"""The update whose memory `show` tells: what the hf engine computes at once on a GPU, in answers of that length."""
 
 
 @click.group("model", short_help="Get models, look at them, export trained ones.")
@@ -67,11 +71,15 @@ def list_models(as_json: bool) -> None:
 @click.argument("model")
 @AS_JSON
 def show(model: str, as_json: bool) -> None:
-    """What a model is, read without loading it; warns of files that would run code."""
+    """What a model is, read without loading it; warns of files that would run code.
+
+    With the memory that an update of it takes on a GPU, by a formula (docs/cluster.md).
+    """
     from rlvrlab.models import resolve
     from rlvrlab.models.inspection import examine
 
     facts = examine(resolve(model))
+    facts |= {"update_gb": _update_gb(facts)}
     if as_json:
         print_json(facts)
         return
@@ -88,11 +96,30 @@ def show(model: str, as_json: bool) -> None:
         "tokenizer": words,
         "template": f"{template['characters']} characters, sha256 {template['sha256']}" if template else "none",
         "licence": facts["licence"] or "not stated",
+        "memory": _memory(facts["update_gb"]),
     }
     for name, value in (lines | ({"adapter of": facts["adapter"]} if facts["adapter"] else {})).items():
         click.echo(f"{name:<13} {printable(value)}")
     for warning in facts["warnings"]:
         click.secho(f"warning       {printable(warning)}", fg="yellow")
+
+
+def _update_gb(facts: dict[str, Any]) -> dict[str, float] | None:
+    """GB of an update, by what is trained and how; None where the formula is not for this model."""
+    from rlvrlab.models.inspection import config_of
+    from rlvrlab.scale.sizing import four_ways, model_of
+
+    shape = model_of(config_of(Path(facts["folder"])), facts["parameters"])
+    return {name: round(gb, 1) for name, gb in four_ways(shape, AT_ONCE, ROW).items()} if shape else None
+
+
+def _memory(update_gb: dict[str, float] | None) -> str:
+    from rlvrlab.scale.sizing import SAID
+
+    if update_gb is None:
+        return "of an update: not known for this kind of model"
+    cases = "; ".join(f"{name} {gb} GB" for name, gb in update_gb.items())
+    return f"of an update of {AT_ONCE:,} tokens at once, in rows of {ROW:,}, on a GPU: {cases} ({SAID})"
 
 
 @command.command("export")

@@ -38,7 +38,7 @@ def examine(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder}: not on this machine; `rlvr model list` shows what is, or name a folder")
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder}: no model (no config.json); name a folder that Transformers can load")
-    config = _read(folder / "config.json")
+    config = config_of(folder)
     tensors, problems = _weights(folder)
     architectures = config.get("architectures")
     dtypes = Counter(dtype for dtype, _ in tensors.values()).most_common(1)
@@ -65,6 +65,11 @@ def examine(folder: Path) -> dict[str, Any]:
         "adapter": base if isinstance(base, str) else None,
         "warnings": problems + dangers(folder),
     }
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    """What a model's config.json says."""
+    return _read(folder / "config.json")
 
 
 def parameters_in(folder: Path) -> int:
