@@ -1,4 +1,4 @@
-"""Every study that comes along has its record, or stands in studies/not_run.toml with the reason why there is none."""
+"""Every study that comes along has its record; what nobody has run is a plan, lies in studies/plans and says so."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from rlvrlab.recipe import load_recipe
-from rlvrlab.recipe.shipped import files, home, not_run, shipped
+from rlvrlab.recipe.shipped import PLANS, files, home, shipped
 from rlvrlab.study.chain import Chain
 from rlvrlab.study.load import load_study
 from rlvrlab.study.settings import words
 
 STUDIES = {one.name: one for one in shipped() if one.kind == "study"}
-RECORDED = sorted(STUDIES.keys() - not_run().keys())
-NOT_RUN = "**Not run: no record**"
+PLANNED = sorted(name for name in STUDIES if name.startswith(f"{PLANS}/"))
+RECORDED = sorted(STUDIES.keys() - set(PLANNED))
 
 
 def record_path(name: str) -> Path:
@@ -32,19 +32,17 @@ def page(name: str) -> str:
     return (files()[name].parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_study_has_a_record_or_a_reason() -> None:
-    assert RECORDED and not_run().keys() <= STUDIES.keys()
+def test_every_study_but_a_plan_has_a_record() -> None:
+    assert RECORDED and PLANNED
     assert [name for name in RECORDED if not record_path(name).is_file()] == []
-    assert [name for name in not_run() if record_path(name).exists()] == [], "it has a record: take it off the list"
-    assert all(reason.strip() for reason in not_run().values())
     kept = set((home() / "studies").glob("*/results/*.study.json"))
     assert kept == {record_path(name) for name in RECORDED}, "a record without its study"
 
 
-@pytest.mark.parametrize("name", sorted(not_run()))
-def test_a_study_that_was_not_run_says_so_where_it_is_read(name: str) -> None:
-    about = next(line for line in page(name).splitlines() if NOT_RUN in line and f"`{files()[name].name}`" in line)
-    assert about and STUDIES[name].record == f"not run: no record; {not_run()[name]}"
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_says_that_nobody_has_run_it_and_what_it_needs(name: str) -> None:
+    row = next(line for line in page(name).splitlines() if line.startswith(f"| `{files()[name].name}` |"))
+    assert "GPU" in row.split("|")[3] and STUDIES[name].record == "not run: a plan"
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -96,7 +94,7 @@ def test_trials_leave_test_problems_to_the_end_of_the_study(name: str) -> None:
     assert load_recipe(chain.file.recipe, words(trial.settings)).recipe.eval.test_size == 0
 
 
-@pytest.mark.parametrize("name", sorted(name for name in STUDIES if name.startswith("npg_muse/")))
+@pytest.mark.parametrize("name", sorted(name for name in STUDIES if "npg_muse" in name))
 def test_volumes_differ_in_nothing_but_their_problems(name: str) -> None:
     """The same updates and answers, and the same references of SFT, which are the first of the training problems."""
     chain = Chain(load_study(files()[name]))

@@ -14,6 +14,8 @@ from rlvrlab.recipe.schema import Recipe
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ENDING = ".toml"
+PLANS = "plans"
+"""The folder of studies that nobody has run: they need more than was at hand."""
 COMMANDS = ("rlvr ", "make ")
 """How a comment line begins that says how the recipe is run."""
 
@@ -31,7 +33,7 @@ class Shipped(NamedTuple):
     about: str
     """What it needs and what to expect, from the comment at its head."""
     record: str
-    """Of a study: the file with its trials and decisions, or why there is none; empty for a recipe."""
+    """Of a study: the file with its trials and decisions, or that it is a plan; empty for a recipe."""
 
 
 def home() -> Path:
@@ -85,24 +87,18 @@ def plan_file(path: Path) -> Path:
 
 def shipped() -> Iterator[Shipped]:
     """Everything that comes along, recipes first; a file's own words win over those of the file it builds on."""
-    missing = not_run()
     for name, path in files().items():
         tree, text = tables_of(path)
         kind = "study" if "stages" in tree else "recipe"
-        record = record_of(name, path, tree["name"], missing) if kind == "study" else ""
+        record = record_of(path, tree["name"]) if kind == "study" else ""
         engine = tree.get("engine", {}).get("type", Recipe().engine["type"])
         yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text), record)
 
 
-def not_run() -> dict[str, str]:
-    """Name -> why nobody has run it, for the studies that come along without a record."""
-    return dict(read_toml(home() / "studies" / f"not_run{ENDING}")[0])
-
-
-def record_of(name: str, path: Path, study: str, missing: dict[str, str]) -> str:
-    """Where the record of a study that comes along is, or that it was not run and why."""
-    if name in missing:
-        return f"not run: no record; {missing[name]}"
+def record_of(path: Path, study: str) -> str:
+    """Where the record of a study that comes along is; a plan has none."""
+    if path.parent.name == PLANS:
+        return "not run: a plan"
     return f"record: {path.parent.name}/results/{study}.study.json"
 
 
