@@ -62,12 +62,7 @@ def command(
     if (address or judges) and not on_verl:
         raise UserError("--address and --judge are for verl; add --engine verl")
     if plan:
-        from rlvrlab.cli.plan import show_plan
-
-        if on_verl and recipe is not None:
-            _show_verl_plan(resolved, recipe, overrides, as_json)
-        else:
-            show_plan(resolved, as_json)
+        _show_plan(resolved, recipe if on_verl else None, overrides, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
     from rlvrlab.notes import noting
@@ -127,15 +122,19 @@ def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None)
     return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
 
 
-def _show_verl_plan(resolved: Resolved, recipe: Path, overrides: Sequence[str], as_json: bool) -> None:
-    """What verl would be started with; where it takes several runs, the commands of each."""
-    from rlvrlab.cli.plan import show_parts
+def _show_plan(resolved: Resolved, verl_recipe: Path | None, overrides: Sequence[str], as_json: bool) -> None:
+    """What would be done; of a recipe for verl, what it would be started with, or the commands of several runs."""
+    from rlvrlab.cli.plan import show_parts, show_plan
+
+    if verl_recipe is None:
+        show_plan(resolved, as_json)
+        return
     from rlvrlab.scale.verl.keys import settings
     from rlvrlab.scale.verl.parts import parts, several_parts
     from rlvrlab.scale.verl.spelling import override
 
     if several_parts(resolved):
-        show_parts(parts(recipe, overrides), as_json)
+        show_parts(parts(verl_recipe, overrides), as_json)
         return
     lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
     print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
