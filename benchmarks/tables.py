@@ -136,7 +136,7 @@ def scale() -> list[str]:
 def cluster() -> list[str]:
     """verl with vLLM on one GPU beside the hf engine, and what else that round measured."""
     round_ = found("h200_verl")
-    parts = (_curves, _made_again, _evaluated, _guarded, _actor, _replicas, _sampled, _ladder)
+    parts = (_curves, _made_again, _evaluated, _guarded, _actor, _replicas, _sampled, _ladder, _differences)
     return [line for part in parts for line in part(round_)]
 
 
@@ -256,6 +256,27 @@ def _ladder(round_: Any) -> list[str]:
         for one in round_["ladder"]["rungs"]
     ]
     return table((f"rung, {limit} GB allowed", "peak, GB"), rows)
+
+
+def _differences(round_: Any) -> list[str]:
+    """What the page says in words; shares as if they were of different problems."""
+    n = round_["held_out_problems"]
+    ends = {name: (round_[name][0], round_[name][-1]) for name in ("verl", "hf")}
+    pairs = {**ends, "verl − hf, last": (ends["hf"][1], ends["verl"][1])}
+    lines = []
+    for name, rows in pairs.items():
+        before, after = (row["val-core/countdown/acc"] for row in rows)
+        half = 1.96 * ((before * (1 - before) + after * (1 - after)) / n) ** 0.5
+        lines.append(
+            "{}: {:+.1f} [{:+.1f}, {:+.1f}]".format(name, *(100 * (after - before + x) for x in (0, -half, half)))
+        )
+    for key in ("time/sample_s", "time/step_s"):
+        one, two = (
+            sum(median(row[key] for row in round_["served"][name] if row["step"] > 1) for name in names)
+            for names in (("one", "oneb"), ("two", "twob"))
+        )
+        lines.append(f"{key}, one server / two: {one / two:.2f}")
+    return lines
 
 
 def credit() -> list[str]:
