@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -208,10 +208,17 @@ def at_step(folder: Path, step: int) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_dir()), None)
 
 
+def lasting(found: Iterable[int], keep: int, protected: set[int]) -> set[int]:
+    """Which of these steps pruning leaves: the latest `keep` and the protected ones."""
+    latest_first = sorted(found, reverse=True)
+    return {*latest_first[:keep], *protected.intersection(latest_first)}
+
+
 def prune(folder: Path, keep: int, protected: set[int]) -> None:
-    """Remove all but the latest `keep` and the protected steps."""
-    for path in _latest_first(folder)[keep:]:
-        if _step(path) not in protected:
+    """Remove what does not last."""
+    lasts = lasting(steps(folder), keep, protected)
+    for path in _latest_first(folder):
+        if _step(path) not in lasts:
             shutil.rmtree(path, ignore_errors=True)
 
 

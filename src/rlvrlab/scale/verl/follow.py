@@ -143,12 +143,11 @@ class Follower:
         refuse_divergence(self.state, self._job.phase.name, self._run.folder)
 
     def _merge(self) -> None:
-        """Each complete checkpoint of verl's once; one that cannot be merged is said and left where it is."""
+        """Complete checkpoints of verl's, each once; one that cannot be merged is said and left where it is."""
         raw, folder = self._job.folder / "checkpoints", self._run.folder / "checkpoints"
-        for step in complete_steps(raw):
-            if (folder / f"global_step_{step}").exists() or step in self._refused or step > self.state.step:
-                continue
-            best = self.state.best
+        best = self.state.best
+        keep, protected = self._job.resolved.recipe.checkpoint.keep, {best.step} if best else set()
+        for step in self._to_merge(raw, folder, keep, protected):
             try:
                 index(raw, folder, State(step=step, phase_step=step, best=best), self._python)
             except LabError as error:
@@ -156,4 +155,11 @@ class Follower:
                 self._run.event("checkpoint", f"verl's checkpoint of step {step} was not merged: {error}", step=step)
                 continue
             self._run.event("checkpoint", f"verl's checkpoint of step {step} merged and loaded back", step=step)
-            checkpoint.prune(folder, self._job.resolved.recipe.checkpoint.keep, {best.step} if best else set())
+            checkpoint.prune(folder, keep, protected)
+
+    def _to_merge(self, raw: Path, folder: Path, keep: int, protected: set[int]) -> list[int]:
+        """Only what we keep: verl may hold more (those of before a resume, for ever), and what pruning takes away would
+        be merged again at every look."""
+        merged = set(checkpoint.steps(folder))
+        whole = {step for step in complete_steps(raw) if step <= self.state.step} - self._refused
+        return sorted((whole - merged) & checkpoint.lasting(whole | merged, keep, protected))
