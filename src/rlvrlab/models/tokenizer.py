@@ -8,7 +8,7 @@ merges takes a piece whole where it is in the vocabulary and byte by byte where 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 PAD, END = "<|pad|>", "<|end|>"
@@ -83,16 +83,24 @@ def byte_level_bpe(
     *,
     whole_words: bool,
     gpt2_words: bool,
+    whole_tokens: Set[int] = frozenset(),
+    normalizer: Mapping[str, Any] | None = None,
 ) -> Json:
-    """tokenizer.json of a byte-level BPE; `cuts` come before the bytes, `gpt2_words` adds GPT-2's own splitting."""
-    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    """tokenizer.json of a byte-level BPE; `cuts` come before the bytes, `gpt2_words` adds GPT-2's own splitting.
+
+    `whole_tokens` are read as one wherever their text stands, as `special` ones are, but belong to the text.
+    """
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     bytes_of_text = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": gpt2_words}
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [{"id": i, "content": vocabulary[i], **plain} for i in sorted(special)],
-        "normalizer": None,
+        "added_tokens": [
+            {"id": i, "content": vocabulary[i], **plain, "special": i in special}
+            for i in sorted({*special, *whole_tokens})
+        ],
+        "normalizer": None if normalizer is None else dict(normalizer),
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*cuts, bytes_of_text]},
         "post_processor": None,
         "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},

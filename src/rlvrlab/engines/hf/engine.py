@@ -18,6 +18,7 @@ from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
 from rlvrlab.engines.hf.generate import PlainSampler
+from rlvrlab.engines.hf.memory import held_by_others, out_of_memory
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
@@ -102,11 +103,12 @@ class HfEngine:
             try:
                 return list(self._sampler.sample(requests, self.version, told))
             except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error):
+                if not out_of_memory(error, self.device):
                     raise
                 if self._sampler.max_rows <= 1:
                     remedy = "lower rollout.max_tokens or take a smaller model"
-                    raise UserError(f"out of memory on {self.device} while sampling one answer; {remedy}") from error
+                    what = f"{self.device} while sampling one answer{held_by_others(self.device)}"
+                    raise UserError(f"out of memory on {what}; {remedy}") from error
             self._sampler.max_rows //= 2
             self.max_rows = self._sampler.max_rows
             note("memory", f"out of memory while sampling: {self.max_rows} answers abreast from now on")
@@ -279,12 +281,12 @@ class HfEngine:
         try:
             return work(*args)
         except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error):
+            if not out_of_memory(error, self.device):
                 raise
             if self._halved:
                 small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
                 remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
-                raise UserError(f"out of memory on {small}; {remedy}") from error
+                raise UserError(f"out of memory on {small}{held_by_others(self.device)}; {remedy}") from error
         self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
         words = f"out of memory: micro-batches are halved to {self.micro_tokens} tokens"
         warnings.warn(words, stacklevel=3)
@@ -295,12 +297,6 @@ class HfEngine:
     def _free(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Is this error about memory? On a CPU torch tells it in words alone."""
-    told = any(words in str(error) for words in ("can't allocate memory", "not enough memory"))
-    return told or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
 def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> HfSampler | PlainSampler:
