@@ -22,6 +22,7 @@ from rlvrlab.judge.isolation import chosen_level
 from rlvrlab.judge.jail.plain import NotPlain
 from rlvrlab.judge.keys import key_of, state_of
 from rlvrlab.judge.modes import mathematics, sql
+from rlvrlab.judge.modes.asserts import UNREAD
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.traces import Trace
@@ -124,7 +125,7 @@ class Judge:
             if fresh.get(key) != i:
                 verdict = replace(verdict, cost={**verdict.cost, "cached": 1.0})
             verdicts.append(verdict)
-        self._kept.update((key, verdict) for key, verdict in new.items() if verdict.correct is not None)
+        self._kept.update((key, verdict) for key, verdict in new.items() if _lasts(verdict))
         while len(self._kept) > VERDICTS_KEPT:
             self._kept.popitem(last=False)
         return verdicts
@@ -225,6 +226,11 @@ class Judge:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _lasts(verdict: Verdict) -> bool:
+    """Would it be the same at another time? Not where the machine failed, or had no time to read the tests."""
+    return verdict.correct is not None and UNREAD not in verdict.flags
 
 
 def _answer_key(task: bytes, answer: str) -> bytes:
