@@ -57,7 +57,7 @@ def may_evaluate(texts: Sequence[str]) -> bool:
 
 
 def nodes_of(trees: Sequence[ast.AST]) -> list[ast.AST]:
-    """All that is written in there but constants, of which tests may hold hundreds of thousands, and which do nothing."""
+    """All that is written in there but constants, of which tests may hold a million, and which do nothing."""
     nodes = list(trees)
     for node in nodes:  # it grows meanwhile
         nodes += [child for child in ast.iter_child_nodes(node) if type(child) is not ast.Constant]
