@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections import deque
@@ -16,6 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlvrlab.envs.base import split_rows
+from rlvrlab.envs.mathematics import Mathematics
+from rlvrlab.envs.sql.databases import prepared, schema_of
 from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.limits import Limits
@@ -23,6 +27,7 @@ from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.keys import key_of, state_of
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
+from rlvrlab.judge.modes.sql_blueprint import blueprint_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 
 LONG = np.arange(2000)
@@ -32,6 +37,7 @@ DIFFERENT: list[Any] = [
     date(2020, 1, 1), datetime(2020, 1, 1), timedelta(1), [0], [[0]], [(0,)], {0: 1}, {1: 0}, "a\0b", ["a", "b"],
     ["ab", ""], LONG, np.where(LONG == 1000, -1, LONG), LONG.reshape(2, 1000), LONG.astype("int32"), np.int64(1),
     np.array([0.1234567891]), np.array([0.1234567892]), np.float32(1), Call((), 0), Call((0,), 0), "\ud800",
+    "\ud800\udc00", "\U00010000",
 ]  # fmt: skip
 TASKS: list[tuple[Any, dict[str, Any]]] = [
     (StdioTask((("1", "2"),)), {"tests": (("1", "3"),), "comparison": Comparison("float", 1e-9), "checker": "x"}),
@@ -100,6 +106,35 @@ def test_a_database_that_has_changed_is_asked_again(judge: Judge, tmp_path: Path
     assert state_of(path) != before and state_of(tmp_path / "nothing") == ()
     assert judge.verify(task, "SELECT 1").correct is False
     assert judge.verify(task, "SELECT 2").correct is True
+
+
+def test_what_was_read_of_a_database_is_read_again_once_it_has_changed(tmp_path: Path) -> None:
+    path, gold = tmp_path / "growing.sqlite", "SELECT a FROM t WHERE a < 3"
+
+    def run(*statements: str) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1), (2), (5)")
+    before = schema_of(path), blueprint_of(path), prepared(path, gold)
+    assert (schema_of(path), blueprint_of(path), prepared(path, gold)) == before
+    assert prepared(path, gold) is before[2]
+    time.sleep(0.02)
+    run("CREATE TABLE u (b TEXT)", "INSERT INTO u VALUES ('x')", "INSERT INTO t VALUES (0), (7)")
+    after = schema_of(path), blueprint_of(path), prepared(path, gold)
+    assert all(one != other for one, other in zip(before, after, strict=True))
+
+
+def test_rows_are_read_again_once_their_file_has_changed(tmp_path: Path) -> None:
+    path, env = tmp_path / "rows.jsonl", Mathematics()
+    sizes = []
+    for number in (1, 2):
+        rows = [{"question": f"What is {one} + 1?", "answer": f"#### {one + 1}"} for one in range(number)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        sizes.append(len(split_rows(env, path)))
+    assert sizes == [1, 2] and split_rows(env, path) is split_rows(env, path)
 
 
 def test_what_gold_may_return_is_known_for_each_number_of_rows(judge: Judge, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ and True) differ. What has no such encoding has no key: whatever depends on it i
 from __future__ import annotations
 
 import hashlib
-import marshal
+import json
 import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -18,15 +18,16 @@ from pathlib import Path
 
 from rlvrlab.judge.jail import arrays, plain
 
-WITHOUT_IDENTITY = 0
-"""The version of marshal's format that writes equal values alike, wherever they lie in memory."""
+WRITTEN = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+"""Texts as they are: escaped, two halves of a character would look like the whole one."""
 
 
 def key_of(*parts: object) -> bytes:
     """The name of what is made from exactly these; `plain.NotPlain` where one of them cannot be written out."""
     if "numpy" in sys.modules:  # otherwise no part can hold one of its arrays
         arrays.learn()
-    return hashlib.sha256(marshal.dumps(plain.encode(parts, _record), WITHOUT_IDENTITY)).digest()
+    written = WRITTEN.encode(plain.encode(parts, _record))
+    return hashlib.sha256(written.encode("utf-8", "surrogatepass")).digest()
 
 
 def _record(value: object) -> plain.Encoded:
