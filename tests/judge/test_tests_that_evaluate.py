@@ -9,7 +9,7 @@ import pytest
 
 from rlvrlab.envs.code import Code
 from rlvrlab.errors import UserError
-from rlvrlab.judge.jail.evaluating import evaluates, may_evaluate
+from rlvrlab.judge.jail.evaluating import evaluates, may_evaluate, nodes_of
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import TestsTask
 
@@ -60,12 +60,17 @@ def f():
 
 @pytest.mark.parametrize("test", EVALUATING)
 def test_tests_that_bring_a_returned_text_to_life_are_seen(test: str) -> None:
-    assert evaluates([ast.parse(test)]) and may_evaluate(("import math", test))
+    assert evaluates(nodes_of([ast.parse(test)])) and may_evaluate(("import math", test))
 
 
 @pytest.mark.parametrize("test", HARMLESS)
 def test_other_tests_are_not(test: str) -> None:
-    assert not evaluates([ast.parse(test)]) and not may_evaluate((test,))
+    assert not evaluates(nodes_of([ast.parse(test)])) and not may_evaluate((test,))
+
+
+def test_what_is_nested_too_deeply_to_be_read_might_be_such_a_test() -> None:
+    deep = "assert eval(candidate()) == " + "-" * 50_000 + "5"
+    assert may_evaluate((deep,)) and not may_evaluate(("assert eval(",))
 
 
 def test_their_verdicts_are_flagged_as_weak(judge: Judge) -> None:

@@ -21,6 +21,7 @@ from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.data_files import ENDINGS, LocatedPath, Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.errors import JudgeLost, UserError
+from rlvrlab.judge.keys import state_of
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
@@ -225,13 +226,19 @@ class DataSetEnvironment(BaseEnvironment, LocatedPath):
         """`size` problems that need no data, or fewer when nothing new turns up for long."""
 
 
-@lru_cache(maxsize=32)
 def split_rows(env: BaseEnvironment, path: Path) -> list[tuple[Read, Role]]:
     """The rows of a data file or folder that `env` can judge, each content once, with their roles.
 
     A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
     train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
     """
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return _split_rows(env, path, tuple([(file.name, state_of(file)) for file in files]))
+
+
+@lru_cache(maxsize=32)
+def _split_rows(env: BaseEnvironment, path: Path, _: tuple[object, ...]) -> list[tuple[Read, Role]]:
+    """The same, read again only when a file has changed."""
 
     def distinct(file: Path) -> dict[str, Read]:
         first: dict[str, Read] = {}

@@ -34,6 +34,7 @@ from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, ro
 from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
+from rlvrlab.judge.keys import state_of
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.recipe.schema import PluginTable
 from rlvrlab.registry import file_of, is_own, own_names, own_object, register
@@ -129,7 +130,7 @@ class Answers(JudgedEnvironment, PluginTable):
         if not path.exists():
             where = f"looked beside the recipe, in $RLVRLAB_DATA and in {Path().absolute()}"
             raise UserError(f"{path}: no such file{near_files(path)}; {where}")
-        found = _by_role(self, tuple((str(one), one.stat().st_mtime_ns) for _, one in _files(path)))
+        found = _by_role(self, tuple([(str(one), state_of(one)) for _, one in _files(path)]))
         if not found[role]:
             counts = ", ".join(f"{len(found[one])} {one}" for one in reversed(ROLES))
             remedy = f"add rows, a column {self.split!r} that says so, or a file {role}.jsonl in a folder"
@@ -235,7 +236,7 @@ _PLAIN = Exact()
 
 
 @lru_cache(maxsize=8)
-def _by_role(env: Answers, stamp: tuple[tuple[str, int], ...]) -> dict[Role, tuple[Problem, ...]]:
+def _by_role(env: Answers, stamp: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[Role, tuple[Problem, ...]]:
     """All problems of the file or folder, each question once; `stamp` tells a changed file."""
     rows = list(_rows(env))
     given = {said for _, said in rows}

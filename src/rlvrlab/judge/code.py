@@ -14,10 +14,11 @@ from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge import packages
 from rlvrlab.judge.finding import BadTask, Finding, judge_failed, tried
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.modes.asserts import TaskReader, judge_tests, whole_program
+from rlvrlab.judge.modes.asserts import judge_tests, whole_program
 from rlvrlab.judge.modes.calls import judge_calls
 from rlvrlab.judge.modes.stdio import judge_stdio
 from rlvrlab.judge.modes.syntax import judge_syntax
+from rlvrlab.judge.modes.task_reader import TaskReader
 from rlvrlab.judge.modes.traces import Trace, trace_calls
 from rlvrlab.judge.names import as_python_reads
 from rlvrlab.judge.outcomes import Outcome
@@ -26,7 +27,7 @@ from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTas
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-7"
+SCORER_VERSION = "code-8"
 LARGEST_PROGRAM = 2 << 20
 T = TypeVar("T", bound=Task)
 

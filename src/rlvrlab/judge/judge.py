@@ -7,7 +7,6 @@ once: verdicts are kept by content and scorer version, and failures of the judge
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 import threading
 import time
@@ -20,7 +19,10 @@ from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge import code
 from rlvrlab.judge.finding import judge_failed
 from rlvrlab.judge.isolation import chosen_level
+from rlvrlab.judge.jail.plain import NotPlain
+from rlvrlab.judge.keys import key_of, state_of
 from rlvrlab.judge.modes import mathematics, sql
+from rlvrlab.judge.modes.asserts import UNREAD
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.traces import Trace
@@ -69,7 +71,7 @@ class Judge:
         self.level = chosen_level(self.isolation, self.allow_weak) if self.remote is None else "remote"
         check_installed(self.packages, "Judge(packages=…)")
         self.stopwatch = Stopwatch()
-        self._kept: OrderedDict[str, Verdict] = OrderedDict()
+        self._kept: OrderedDict[bytes, Verdict] = OrderedDict()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="rlvr-judge", daemon=True)
         self._thread.start()
@@ -112,7 +114,7 @@ class Judge:
 
     async def averify_many(self, items: Sequence[Item], labels: Sequence[str] | None = None) -> list[Verdict]:
         """The same, for callers on the judge's own loop."""
-        keys = [self._key(task, answer) for task, answer in items]
+        keys = self._keys(items)
         fresh = {key: i for i, key in reversed(list(enumerate(keys))) if key not in self._kept}
         names = [labels[i] if labels else f"item {i}" for i in fresh.values()]
         new = dict(zip(fresh, await self._judge([items[i] for i in fresh.values()], names), strict=True))
@@ -123,7 +125,7 @@ class Judge:
             if fresh.get(key) != i:
                 verdict = replace(verdict, cost={**verdict.cost, "cached": 1.0})
             verdicts.append(verdict)
-        self._kept.update((key, verdict) for key, verdict in new.items() if verdict.correct is not None)
+        self._kept.update((key, verdict) for key, verdict in new.items() if _lasts(verdict))
         while len(self._kept) > VERDICTS_KEPT:
             self._kept.popitem(last=False)
         return verdicts
@@ -185,15 +187,19 @@ class Judge:
             self.stopwatch.note(each, "sql", verdict.error, verdict.correct is not None)
         return verdicts
 
-    def _key(self, task: AnyTask, answer: str) -> str:
-        version = (
-            f"{code.SCORER_VERSION} {sql.SCORER_VERSION} {mathematics.SCORER_VERSION} {self.level} {self.packages}"
-        )
+    def _keys(self, items: Sequence[Item]) -> list[bytes]:
+        """Names of the verdicts; the answers of a group have one task mostly, which is read once."""
+        tasks = {number: self._task_key(task) for number, task in {id(task): task for task, _ in items}.items()}
+        return [_answer_key(tasks[id(task)], answer) for task, answer in items]
+
+    def _task_key(self, task: AnyTask) -> bytes:
+        """Of everything that a verdict depends on beside the answer: also of what the databases of a query hold."""
+        versions = (code.SCORER_VERSION, sql.SCORER_VERSION, mathematics.SCORER_VERSION)
         try:
-            content = "\0".join((version, str(self.every_test), repr(task), answer))
-        except Exception:  # it cannot be written, e.g. integers of more than 4300 digits: judged anew each time
-            content = secrets.token_hex()
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+            files = [state_of(path) for path in task.databases] if isinstance(task, SqlTask) else []
+            return key_of(versions, self.level, self.packages, self.every_test, task, files)
+        except Exception:  # it is malformed, or holds what is no plain data: judged anew each time
+            return secrets.token_bytes()
 
     def latency(self) -> Latency:
         """Percentiles and the slowest checks so far."""
@@ -220,6 +226,18 @@ class Judge:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _lasts(verdict: Verdict) -> bool:
+    """Would it be the same at another time? Not where the machine failed, or had no time to read the tests."""
+    return verdict.correct is not None and UNREAD not in verdict.flags
+
+
+def _answer_key(task: bytes, answer: str) -> bytes:
+    try:
+        return key_of(task, answer)
+    except NotPlain:  # no text, which the judge refuses
+        return secrets.token_bytes()
 
 
 def _engine(task: AnyTask) -> str:

@@ -18,6 +18,7 @@ from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.errors import UserError
+from rlvrlab.judge.keys import state_of
 from rlvrlab.types import Role
 
 SPLITS: dict[str, Role] = {
@@ -117,16 +118,13 @@ Shape = Callable[[Columns], CodeRow]
 
 def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Role | None) -> Sequence[CodeRow]:
     """All rows of a file; read again only when the file has changed."""
-    try:
-        changed = max(file.stat().st_mtime_ns for file in (path, *quixbugs_folder.files_in(path)))
-    except OSError:
-        changed = 0
-    return _read(path, changed, tuple(shapes.items()), shape, role_of)
+    states = tuple([(str(file), state_of(file)) for file in (path, *quixbugs_folder.files_in(path))])
+    return _read(path, states, tuple(shapes.items()), shape, role_of)
 
 
 @lru_cache(maxsize=8)
 def _read(
-    path: Path, changed: int, shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
+    path: Path, _: tuple[object, ...], shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
 ) -> Sequence[CodeRow]:
     rows = quixbugs_folder.folder_rows(path) if path.is_dir() else read_rows(path)
     return shaped([row for _, row in rows], dict(shapes), shape, role_of, str(path))

@@ -29,6 +29,7 @@ from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance
 from rlvrlab.envs.graphs.tasks.nlgraph import NLGRAPH_TASKS
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.keys import state_of
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import Check, Problem, Role, Verdict
@@ -166,9 +167,14 @@ def instance_of(name: str, question: str) -> Instance:
     return Instance((Graph(n, tuple((u, v) for u, v in unique), reading.directed, weights, labels),), query=query)
 
 
-@lru_cache(maxsize=32)
 def _load(folder: str, name: str, role: Role) -> list[Problem]:
     path = Path(folder) / name / FILES[role]
+    return _read(path, name, role, state_of(path))
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, name: str, role: Role, _: tuple[int, ...]) -> list[Problem]:
+    """The problems of a file; read again only when it has changed."""
     if not path.is_file():
         raise UserError(f"nlgraph: no file {path}; point folder at a copy of NLGraph's data")
     try:

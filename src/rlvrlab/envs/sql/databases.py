@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.judge.keys import state_of
 from rlvrlab.judge.modes.sql_separation import BadQuestion, separate
 
 Rows = Sequence[Sequence[Any]]
@@ -84,9 +85,14 @@ class Prepared(NamedTuple):
     """Why the question cannot be judged; empty when it can."""
 
 
-@lru_cache(maxsize=GOLD_KEPT)
 def prepared(database: Path, gold: str) -> Prepared:
     """The twins on which answers to this query are judged."""
+    return _prepared(database, state_of(database), gold)
+
+
+@lru_cache(maxsize=GOLD_KEPT)
+def _prepared(database: Path, _: tuple[int, ...], gold: str) -> Prepared:
+    """The same, made again only when the file has changed."""
     try:
         found = separate(database, gold)
     except BadQuestion as error:
@@ -102,9 +108,14 @@ def _kept(content: bytes) -> str:
     return str(path)
 
 
-@lru_cache(maxsize=1000)
 def schema_of(database: Path) -> str:
     """The CREATE statements of somebody else's database."""
+    return _schema(database, state_of(database))
+
+
+@lru_cache(maxsize=1000)
+def _schema(database: Path, _: tuple[int, ...]) -> str:
+    """The same, read again only when the file has changed."""
     with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND sql NOT NULL ORDER BY rowid")
         return ";\n".join(row[0].strip() for row in found) + ";"

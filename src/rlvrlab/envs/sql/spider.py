@@ -21,6 +21,7 @@ from rlvrlab.envs.data_files import Row, read_each
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.envs.sql.databases import prepared
 from rlvrlab.errors import UserError
+from rlvrlab.judge.keys import state_of
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.sql_separation import BadQuestion
 from rlvrlab.types import Role
@@ -50,9 +51,15 @@ def database_of(folder: Path, name: str) -> Path:
     raise UserError(f"sql: no database {name!r} in {folder / 'database'}")
 
 
-@lru_cache(maxsize=8)
 def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
     """The rows whose gold query runs and returns something, by role."""
+    files = [*(folder / name for name in TRAIN + HELD_OUT), *sorted((folder / "database").rglob("*.sqlite"))]
+    return _asked_by_role(folder, tuple([(str(file), state_of(file)) for file in files]))
+
+
+@lru_cache(maxsize=8)
+def _asked_by_role(folder: Path, _: tuple[object, ...]) -> dict[Role, list[Asked]]:
+    """The same, found out again only when a file has changed."""
     train = [row for name in TRAIN if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
     held = [row for name in HELD_OUT if (folder / name).is_file() for row in read_each(folder / name, asked_of)]
     if not folder.is_dir():

@@ -42,18 +42,30 @@ SUSPICIOUS = re.compile(
 
 
 def may_evaluate(texts: Sequence[str]) -> bool:
-    """The same for texts, of which most have none of these words; what is no Python is somebody else's to refuse."""
+    """The same for texts, of which most have none of these words; what is no Python is somebody else's to refuse.
+
+    What is nested too deeply to be read has such words, and may mean anything by them.
+    """
     if not any(map(SUSPICIOUS.search, texts)):
         return False
     try:
-        return evaluates([ast.parse(text) for text in texts])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return evaluates(nodes_of([ast.parse(text) for text in texts]))
+    except (SyntaxError, ValueError):
         return False
+    except (RecursionError, MemoryError):  # nobody knows
+        return True
 
 
-def evaluates(trees: Sequence[ast.AST]) -> bool:
-    """Is anything in there that could bring a text to life which is not written there itself?"""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+def nodes_of(trees: Sequence[ast.AST]) -> list[ast.AST]:
+    """All that is written in there but constants, of which tests may hold a million, and which do nothing."""
+    nodes = list(trees)
+    for node in nodes:  # it grows meanwhile
+        nodes += [child for child in ast.iter_child_nodes(node) if type(child) is not ast.Constant]
+    return nodes
+
+
+def evaluates(nodes: Sequence[ast.AST]) -> bool:
+    """Is any of them something that could bring a text to life which is not written there itself?"""
     harmless = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _is_harmless(node)}
     return any(id(node) not in harmless and _brings_to_life(node) for node in nodes)
 

@@ -1,7 +1,7 @@
 """Assert code (HumanEval, MBPP): the tests run in a jailed process of their own and call the candidate over a socket.
 
 Assert code that is nothing but data needs no tester: its calls are judged like those of `calls` mode. The code is read
-in the jail (jail/roles/asserts.py), once per task; in a group of completions the reading is free.
+in the jail (jail/roles/asserts.py), once per task (task_reader.py); in a group of completions the reading is free.
 `inprocess` puts both into one process, for tests that use classes or other names of the solution: `integrity: weak`.
 
 Before an answer is called wrong, the task is tried without it (jail/roles/unaided.py), once: a preamble, setup or test
@@ -14,16 +14,15 @@ import asyncio
 import json
 import socket
 import struct
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from rlvrlab.judge.compare import EXACT, Comparison
 from rlvrlab.judge.finding import BadTask, Finding, failure_of, raised, records_of, word
 from rlvrlab.judge.modes.calls import EncodedCall, judge_encoded
+from rlvrlab.judge.modes.task_reader import ReadTests, TaskReader
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
@@ -36,71 +35,9 @@ STOPS_AT_FAILURE = "stops_at_failure"
 
 They might catch a failed assert, or go on only after a right answer by themselves (`and`, `all`, `raise`, `break`).
 """
-PYTHON = Comparison("python")
-TASKS_KEPT = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTests:
-    """The calls of all pieces where the tests are nothing but data; otherwise the task as it is to be run."""
-
-    calls: tuple[EncodedCall, ...]
-    running: TestsTask
-    stopping: bool = False
-    """May the tests call the candidate less after a wrong answer?"""
-    weak: bool = False
-    """May the tests make code of what it returns (jail/evaluating.py)?"""
-
-
-@dataclass
-class TaskReader:
-    """What is known about tasks whatever is answered, found out once for each and kept for the next completion."""
-
-    known: OrderedDict[TestsTask, ReadTests] = field(default_factory=OrderedDict)
-    problems: OrderedDict[tuple[Any, ...], str] = field(default_factory=OrderedDict)
-
-    async def read(self, worker: Worker, task: TestsTask) -> ReadTests:
-        """The task as data, or as it is to be run."""
-        if task not in self.known:
-            job = {"role": "asserts", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
-            ran = await worker.run(Order(job, replace(task.limits, output_mb=16), scratch=False))
-            failure_of(ran, task.limits, ())  # raises where the machine failed
-            calls: tuple[EncodedCall, ...] = ()
-            running, stopping, weak = task, False, False
-            match records_of(ran):
-                case [["calls", [*found], [*sizes]]]:
-                    pieces = [number for number, size in enumerate(sizes) for _ in range(size)]
-                    calls = tuple(
-                        EncodedCall(given, named, want, EXACT if same else PYTHON, piece)
-                        for (given, named, want, same), piece in zip(found, pieces, strict=True)
-                    )
-                case [["going", weak, stopping, setup, *tests]]:
-                    running = replace(task, setup=setup, tests=tuple(tests))
-                case [["stopping", weak]]:
-                    stopping = True
-            _keep(self.known, task, ReadTests(calls, running, stopping, weak))
-        return self.known[task]
-
-    async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
-        """BadTask when the task fails without any answer; tests that were read as data are not run for it."""
-        trusted = ("", ()) if as_data else (task.setup, task.tests)
-        key = (task.preamble, *trusted, task.inprocess, task.packages)
-        if key not in self.problems:
-            job = {"preamble": task.preamble, "setup": trusted[0], "tests": trusted[1], "inprocess": task.inprocess}
-            order = {**job, "role": "unaided", "entry_point": task.entry_point}
-            ran = await worker.run(Order(order, task.limits, scratch=False))
-            failure, records = failure_of(ran, task.limits, ()), records_of(ran) or ()
-            words = [word(record, 1) for record in records if record[0] == "bad_test"]
-            done = any(record[0] == "complete" for record in records)
-            _keep(self.problems, key, "" if done else words[0] if words else failure[1] if failure else "it exits")
-        if self.problems[key]:
-            raise BadTask(self.problems[key])
-
-
-def _keep(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    known[key] = value
-    if len(known) > TASKS_KEPT:
-        known.popitem(last=False)
+UNREAD = "tests_unread"
+"""Flag of a verdict whose tests could not be read in their budget: whether they are weak or stop is not known, so they
+are flagged as both. That may have been the machine's doing, so neither the reading nor the verdict is kept."""
 
 
 async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bool, reader: TaskReader) -> Finding:
@@ -116,6 +53,8 @@ async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bo
         finding.flags.append(STOPS_AT_FAILURE)
     if read.weak:
         finding.flags.append(WEAK)
+    if read.unread:
+        finding.flags.append(UNREAD)
     if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not read.calls):
         await reader.blame(worker, task, as_data=bool(read.calls))
     return finding

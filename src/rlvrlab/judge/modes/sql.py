@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.finding import Failure, Finding, failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import LONGEST_SQL, Limits
+from rlvrlab.judge.keys import key_of, state_of
 from rlvrlab.judge.modes.sql_gold import changes_after, gold_of, gold_queries
 from rlvrlab.judge.modes.sql_rows import Gold, Result, literals_of, same_result
 from rlvrlab.judge.modes.sql_text import ending_of
@@ -24,7 +25,7 @@ from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "sql-5"
+SCORER_VERSION = "sql-6"
 IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
 ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
 QUERIES_PER_CHILD = 16
@@ -63,6 +64,9 @@ class SqlTask:
         return (self.database, *self.twins)
 
 
+BESIDE_DATABASES = tuple(one.name for one in fields(SqlTask) if one.name not in ("database", "twins"))
+
+
 class BadGold(Exception):
     """The gold query does not run, or does not tell a right answer from a literal."""
 
@@ -73,9 +77,9 @@ class SqlJudge:
 
     pool: Pool = field(default_factory=lambda: Pool(IMAGES["sqlite"]))
     """Its image decides which engine the tasks may ask for."""
-    _gold: OrderedDict[Query, Gold] = field(default_factory=OrderedDict)
-    _told_apart: set[tuple[tuple[str, ...], str]] = field(default_factory=set)
-    """Databases and gold queries whose results differ between the databases."""
+    _gold: OrderedDict[bytes, Gold] = field(default_factory=OrderedDict)
+    _told_apart: set[bytes] = field(default_factory=set)
+    """Tasks whose gold queries return something else on one of the twins."""
 
     async def judge_many(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         """Judge all queries at once, several to a child; verdicts in the order of the items."""
@@ -89,28 +93,29 @@ class SqlJudge:
 
     async def _learn_gold(self, tasks: Sequence[SqlTask]) -> None:
         """Run gold queries not known yet, several to a child; one that fails here is run again, alone, by `gold`."""
-        missing: dict[Query, SqlTask] = {}
-        for task in tasks:
-            for key in ((database, task.gold) for database in task.databases):
-                new = key not in self._gold and key not in missing
-                read = len(task.gold) <= LONGEST_SQL and changes_after(task.gold) is None
-                if new and read and Path(key[0]).is_file():
-                    missing[key] = task
-        alike: dict[object, list[tuple[Query, SqlTask]]] = {}
-        for key, task in missing.items():
-            alike.setdefault((task.limits, task.most_rows, task.engine), []).append((key, task))
+        missing: dict[bytes, tuple[str, SqlTask]] = {}
+        for task in {id(task): task for task in tasks}.values():
+            if len(task.gold) > LONGEST_SQL or changes_after(task.gold) is not None:
+                continue
+            for database in task.databases:
+                key = _gold_key(database, task)
+                if key not in self._gold and Path(database).is_file():
+                    missing[key] = database, task
+        alike: dict[object, list[tuple[bytes, str, SqlTask]]] = {}
+        for key, (database, task) in missing.items():
+            alike.setdefault((task.limits, task.most_rows, task.engine), []).append((key, database, task))
         chunks = [chunk for some in alike.values() for chunk in _chunks(some)]
         await asyncio.gather(*(self._learn_some(chunk) for chunk in chunks))
 
-    async def _learn_some(self, wanted: Sequence[tuple[Query, SqlTask]]) -> None:
-        endings = [ending_of(task.gold, task.most_rows) for _, task in wanted]
-        queries = [gold_queries(query, ending) for ((_, query), _), ending in zip(wanted, endings, strict=True)]
-        asked = [(key[0], query) for (key, _), some in zip(wanted, queries, strict=True) for query in some]
+    async def _learn_some(self, wanted: Sequence[tuple[bytes, str, SqlTask]]) -> None:
+        endings = [ending_of(task.gold, task.most_rows) for *_, task in wanted]
+        queries = [gold_queries(task.gold, ending) for (*_, task), ending in zip(wanted, endings, strict=True)]
+        asked = [(database, query) for (_, database, _), some in zip(wanted, queries, strict=True) for query in some]
         try:
-            answers = iter(await self._answers(asked, wanted[0][1]))
+            answers = iter(await self._answers(asked, wanted[0][2]))
         except InfrastructureError:
             return
-        for (key, _), ending, some in zip(wanted, endings, queries, strict=True):
+        for (key, *_), ending, some in zip(wanted, endings, queries, strict=True):
             answer, *more = [next(answers) for _ in some]
             if isinstance(answer, Result):
                 self._gold[key] = gold_of(ending, answer, _result(more))
@@ -152,7 +157,10 @@ class SqlJudge:
 
     def _check_twins(self, task: SqlTask, golds: Sequence[Gold]) -> None:
         """A task with twins on all of which gold returns what it returns on the database is bad."""
-        if not task.twins or (task.databases, task.gold) in self._told_apart:
+        if not task.twins:
+            return
+        key = key_of(task, [state_of(database) for database in task.databases])
+        if key in self._told_apart:
             return
         for literal in literals_of(golds[0]):
             if any(same_result(literal, twin, task.float_tolerance) for twin in golds[1:]):
@@ -160,15 +168,15 @@ class SqlJudge:
             raise BadGold(
                 "the gold query returns the same on the database and on all its twins, so a literal would pass"
             )
-        self._told_apart.add((task.databases, task.gold))
+        self._told_apart.add(key)
 
     def _bad_task(self, why: str) -> Verdict:
         """The verdict on a task that cannot be judged: unjudged, since the answer is not to blame."""
         return bad_task(why, isolation=self.pool.image.isolation)
 
     async def gold(self, database: str, task: SqlTask) -> Gold:
-        """The gold result, computed once per database and query."""
-        key = (database, task.gold)
+        """The gold result, computed once per database, query and settings."""
+        key = _gold_key(database, task)
         if key in self._gold:
             self._gold.move_to_end(key)
             return self._gold[key]
@@ -225,6 +233,11 @@ class SqlJudge:
         if not answers or (ran.killed in ("cpu", "wall") and len(answers) < len(queries)):
             answers.append(["failed", *(failure or (Outcome.RUNTIME_ERROR, "the query ended the worker", ()))])
         return answers
+
+
+def _gold_key(database: str, task: SqlTask) -> bytes:
+    """Of all that decides what gold may return: what the file holds, and every setting of the task."""
+    return key_of(database, state_of(database), [getattr(task, name) for name in BESIDE_DATABASES])
 
 
 def _chunks(items: Sequence[T]) -> list[Sequence[T]]:

@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.judge.keys import state_of
+
 MOST_VALUES = 1000
 """Rows that are read of a table: enough to draw from."""
 
@@ -46,9 +48,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@lru_cache(maxsize=200)
 def blueprint_of(database: Path) -> Blueprint:
     """Read a database that is trusted; a table with contents of its own kind (full-text search) is left out."""
+    return _blueprint(database, state_of(database))
+
+
+@lru_cache(maxsize=200)
+def _blueprint(database: Path, _: tuple[int, ...]) -> Blueprint:
+    """The same, read again only when the file has changed."""
     with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         order = "ORDER BY type != 'table', rowid"

@@ -14,7 +14,7 @@ from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import Job, Report
-from rlvrlab.judge.jail.evaluating import evaluates
+from rlvrlab.judge.jail.evaluating import evaluates, nodes_of
 
 
 class NotData(Exception):
@@ -44,17 +44,21 @@ def run(job: Job, report: Report) -> None:
         pass
     weak = True
     try:
-        trees = [ast.parse(text) for text in (job["setup"], *job["tests"])]
-        weak = evaluates(trees)
-        if any(_may_catch_a_failure(node) for tree in trees for node in ast.walk(tree)):
+        texts = (job["setup"], *job["tests"])
+        trees = [ast.parse(text) for text in texts]
+        nodes = nodes_of(trees)
+        weak = evaluates(nodes)
+        if any(map(_may_catch_a_failure, nodes)):
             report("stopping", weak)
         else:
-            steered = _steered_by_results(trees, names)
-            report(
-                "going", weak, steered, *(ast.unparse(ast.fix_missing_locations(Going().visit(tree))) for tree in trees)
-            )
+            report("going", weak, _steered_by_results(nodes, names), *map(_going_on, texts, trees))
     except NOT_READ:  # no Python, or nested too deeply to be written again: they run as they are
         report("stopping", weak)
+
+
+def _going_on(text: str, tree: ast.Module) -> str:
+    """The code that goes on after a failed assert; as it is where it has none."""
+    return ast.unparse(ast.fix_missing_locations(Going().visit(tree))) if "assert" in text else text
 
 
 def _may_catch_a_failure(node: ast.AST) -> bool:
@@ -70,9 +74,8 @@ def _may_catch_a_failure(node: ast.AST) -> bool:
     return False
 
 
-def _steered_by_results(trees: list[ast.Module], names: set[str]) -> bool:
+def _steered_by_results(nodes: Sequence[ast.AST], names: set[str]) -> bool:
     """May it depend on the candidate's last answer whether it is called again, though asserts end nothing?"""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
     called = names | {node.arg for node in nodes if isinstance(node, ast.arg)}  # `check` calls what it is given
     return any(_steers(node, called) for node in nodes)
 

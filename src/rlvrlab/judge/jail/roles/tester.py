@@ -13,10 +13,12 @@ import ast
 import builtins
 import types
 from collections.abc import Callable, Sequence
+from opcode import opname
 from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
+from rlvrlab.judge.jail.fed_back import feed_results_back
 from rlvrlab.judge.jail.frames import Frames, PeerGone
 from rlvrlab.judge.jail.roles.asserts import NOTE_FAILURE
 
@@ -25,6 +27,10 @@ NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExi
 NEVER_MADE_HERE = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
 """Exceptions that read memory at the positions they are given, without a check; their common kind comes instead."""
 
+FROM_CANDIDATE = "__from_candidate__"
+"""A mark on every exception of the candidate's that is raised here, however it comes to the end of a test."""
+FILE = "tests"
+"""Where the tests' own code says that it stands."""
 LONGEST_REASON = 200
 BINDING = {"name", "asname", "rest"}
 """Fields of a syntax tree that give a name a value: functions, classes, imports, `except … as`, patterns."""
@@ -76,12 +82,11 @@ def _number(value: object) -> plain.Encoded:
 class Remote:
     """The function under test, over the wire."""
 
-    def __init__(self, peer: Frames, name: str) -> None:
-        self._peer, self.__name__ = peer, name
+    def __init__(self, peer: Frames, name: str, tests: Sequence[str]) -> None:
+        self._peer, self.__name__, self._tests = peer, name, tests
         self.broken = ""
         """Why the conversation ended early; empty when it did not."""
-        self.raised: BaseException | None = None
-        self.called = False
+        self.called = self.answered = False
 
     def __call__(self, *arguments: object, **named: object) -> Any:
         """Call the candidate's function over the wire; its exceptions are raised here."""
@@ -91,17 +96,20 @@ class Remote:
         except plain.TooDeep as error:  # no test is written like that: it came from the candidate
             raise ValueError(str(error)) from None
         except plain.NotPlain as error:
+            if self.answered and feed_results_back(self._tests, self.__name__):  # what it is depends on the answer
+                raise ValueError(f"a {error} cannot be passed to the candidate") from None
             raise CannotCross(f"the tests pass a {error} to the candidate; judge this task in process") from None
         try:
             self._peer.send(request)
             kind, *content = self._peer.receive()
+            self.answered = True
             if kind == "value":
                 return plain.decode(content[0], _handle)
             theirs = _exception(*content)
         except Exception as problem:  # whatever it is, the candidate sent it
             self.broken = f"{type(problem).__name__}: {message_of(problem)}"[:LONGEST_REASON]
             raise CandidateGone(self.broken) from None
-        self.raised = theirs
+        setattr(theirs, FROM_CANDIDATE, True)
         raise theirs
 
 
@@ -157,7 +165,7 @@ def run(job: Job, report: Report) -> None:
     module = types.ModuleType("tests")
     module.__dict__[NOTE_FAILURE] = notes
     try:  # before anything of the candidate's has arrived
-        setup, *pieces = (compile(text, "tests", "exec") for text in (job["setup"], *job["tests"]))
+        setup, *pieces = (compile(text, FILE, "exec") for text in (job["setup"], *job["tests"]))
         exec(setup, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
         if (noted := notes.taken()) is not None:
             raise AssertionError(noted)
@@ -170,7 +178,7 @@ def run(job: Job, report: Report) -> None:
         report("candidate_gone", "it never got ready")
         return
     report("loaded")
-    remote = Remote(peer, job["entry_point"])
+    remote = Remote(peer, job["entry_point"], (job["setup"], *job["tests"]))
     module.__dict__.update({"candidate": remote, job["entry_point"].rpartition(".")[2]: remote})
     for piece in pieces:
         raised, noted = _failure(piece, module, remote, job), notes.taken()
@@ -189,14 +197,30 @@ def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote, jo
         return "bad_test", str(error)
     except BaseException as error:
         name, text = type(error).__name__, message_of(error)[:LONGEST_REASON]
-        if error is remote.raised:
+        if getattr(error, FROM_CANDIDATE, False):
             return "raised", name, text
-        if isinstance(error, NameError) and _never_bound(error, (job["setup"], *job["tests"])):
+        stopped_at = _last_instruction(error)
+        if isinstance(error, NameError) and "LOAD" in stopped_at and _never_bound(error, (job["setup"], *job["tests"])):
             return "bad_test", f"{text}: the tests use other names of the solution; judge this task in process"
-        if isinstance(error, ImportError):
+        if isinstance(error, ImportError) and ("IMPORT" in stopped_at or not remote.answered):
             return "bad_test", f"{name}: {text}"
         return "failed", text if isinstance(error, AssertionError) else f"{name}: {text}"
     return None
+
+
+def _last_instruction(error: BaseException) -> str:
+    """What the tests' own code was about, by the interpreter's name: `LOAD_NAME`, `IMPORT_NAME`, `CALL`.
+
+    An import or a name that is missing is the task's fault where the tests wrote it. An answer can bring about either
+    in something that they call with what it returned.
+    """
+    trace, stopped_at = error.__traceback__, ""
+    while trace:
+        code = trace.tb_frame.f_code
+        if code.co_filename == FILE:
+            stopped_at = opname[code.co_code[trace.tb_lasti]]
+        trace = trace.tb_next
+    return stopped_at
 
 
 def _never_bound(error: NameError, tests: Sequence[str]) -> bool:

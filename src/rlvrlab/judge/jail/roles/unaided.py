@@ -35,6 +35,7 @@ def run(job: Job, report: Report) -> None:
     if problem := _problem(job["preamble"], types.ModuleType("preamble")):
         report("bad_test", f"the preamble fails: {_words(problem)}")
         return
+    report("done")  # a new budget, as each of them has beside an answer
     nobody, tests = Nobody(), types.ModuleType("tests")
     stands = {} if job["inprocess"] else {"candidate": nobody, job["entry_point"].rpartition(".")[2]: nobody}
     for piece in (job["setup"], *job["tests"]):
@@ -45,6 +46,7 @@ def run(job: Job, report: Report) -> None:
         if problem and (not nobody.used or isinstance(problem, HOPELESS)) and not _asks_for_the_solution(problem):
             report("bad_test", _words(problem))
             return
+        report("done")
     report("complete")
 
 
