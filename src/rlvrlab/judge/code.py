@@ -26,7 +26,7 @@ from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTas
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-7"
+SCORER_VERSION = "code-8"
 LARGEST_PROGRAM = 2 << 20
 T = TypeVar("T", bound=Task)
 

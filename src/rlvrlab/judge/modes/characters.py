@@ -74,7 +74,7 @@ BESIDE, BEFORE = frozenset(BESIDE_A_NUMBER.split()), frozenset(BEFORE_A_NUMBER.s
 """Layout, brackets, units and factors may stand on either side of a number, functions before it."""
 DIGIT = re.compile(r"[0-9.]", re.ASCII)
 FORMULA = re.compile(r"\s*\\(?:\[((?:[^\\]|\\[^()\[\]])*)\\\]|\(((?:[^\\]|\\[^()\[\]])*)\\\))\.?\s*")
-"""One formula and nothing else, as `\\[5\\]` and `\\(5\\)`; other commands are read as pairs, so `\\\\[2pt]` is no border."""
+"""One formula and nothing else, as `\\[5\\]` or `\\(5\\)`; a backslash behind another begins no border: `\\\\[2pt]`."""
 
 
 def as_latex(text: str) -> str:
