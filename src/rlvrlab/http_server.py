@@ -6,6 +6,7 @@ how much is read and what happens to a caller who hangs up should be decided in 
 beyond a JSON service is small: text, and a stream that ends with its connection. TLS, compression, ranges, uploads and
 chunked requests are left out on purpose.
 
+    accept   as many as there are descriptors for, strangers make room (http_door.py); the first byte within FIRST_S
     read     a head within READ_S of its first byte, a body at SLOWEST bytes per second or faster
     hold     bodies of requests and answers together at most MOST_BYTES; beyond that, 503
     answer   until the caller hangs up
@@ -27,6 +28,7 @@ from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_access import admit_host, admit_json, admit_origin, allowed_hosts, is_loopback
+from rlvrlab.http_door import Door
 from rlvrlab.http_messages import (
     LARGEST_HEAD,
     MOST_PARSED,
@@ -38,8 +40,10 @@ from rlvrlab.http_messages import (
     request_of,
 )
 
+FIRST_S = 10.0
+"""How long a new connection may stay silent."""
 IDLE_S = 120.0
-"""How long a connection may stay open without a request."""
+"""How long a connection may stay open without a request after one that was answered."""
 READ_S = 30.0
 WRITE_S = 30.0
 SLOWEST = 64 << 10
@@ -52,14 +56,11 @@ MOST_BYTES = 256 << 20
 """Bodies held at once, of requests and answers."""
 SMALL = 64 << 10
 """An answer of this size is written even when MOST_BYTES are held."""
-BACKLOG = 1024
 LOOK_S = 1.0
 """Between two looks whether the caller is still there."""
 DRAIN_LOOK_S = 0.02
 LINGER_S = 1.0
 """How long a refused caller who is still sending is listened to, so that the refusal reaches it."""
-TURNS = 8
-"""Turns of the event loop from an accepted connection to the task that serves it, with room to spare."""
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -105,10 +106,10 @@ class HttpServer:
         `hosts` are names that a Host header may have besides this machine's own.
         """
         self._handler, self._admit, self._further = handler, admit, hosts
-        self._connections: set[asyncio.Task[None]] = set()
+        self._door = Door(self._connected)
         self._serving: set[asyncio.Task[None]] = set()
         """Connections with a request under way that has an end: `close` waits for these."""
-        self._most, self._only_here, self._names = MOST_CONNECTIONS, False, frozenset[str]()
+        self._only_here, self._names = False, frozenset[str]()
         self._draining = False
         self.held_bytes = 0
         """The sizes of all bodies that are being read, answered or written."""
@@ -118,7 +119,7 @@ class HttpServer:
     @property
     def connections(self) -> int:
         """How many are open now."""
-        return len(self._connections)
+        return len(self._door.inside)
 
     async def start(self, host: str, port: int) -> int:
         """The port it listens on, which is another than asked for only when that was 0."""
@@ -127,35 +128,24 @@ class HttpServer:
         if soft < wanted:  # a thousand callers need a thousand descriptors
             soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        self._most, self._only_here = min(MOST_CONNECTIONS, soft - SPARE_FILES), is_loopback(host)
+        most, self._only_here = min(MOST_CONNECTIONS, soft - SPARE_FILES), is_loopback(host)
         self._names, self._draining = allowed_hosts(host, self._further), False
         try:
-            self._server = await asyncio.start_server(self._connected, host, port, limit=LARGEST_HEAD, backlog=BACKLOG)
+            return await self._door.open(host, port, most)
         except (OSError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise UserError(f"cannot listen at {host}:{port} ({why}); choose another --port, 0 for any") from None
-        bound: int = self._server.sockets[0].getsockname()[1]
-        return bound
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
         writer.transport.set_write_buffer_limits(0)  # so that `drain` means: the kernel has taken it all
-        try:
-            # asyncio takes a cancelled connection for a crash; here it is how `close` ends one.
-            with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.CancelledError):
-                while await self._exchange(reader, writer):
-                    pass
-        finally:
-            self._connections.discard(task)
-            if writer.transport.get_write_buffer_size():
-                writer.transport.abort()  # closing would wait for the caller to read
-            writer.close()
+        silence_s = FIRST_S
+        with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+            while await self._exchange(reader, writer, silence_s):
+                silence_s = IDLE_S
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence_s: float) -> bool:
         """One request and its answer; True where the connection can carry another."""
-        async with asyncio.timeout(IDLE_S):
+        async with asyncio.timeout(silence_s):
             first = await reader.read(1)
         if not first:
             return False
@@ -181,9 +171,10 @@ class HttpServer:
         admit_host(head, self._names, only_here=self._only_here)
         admit_origin(head)
         self._admit(head)
+        self._door.let_in(_this_task())
         admit_json(head)
         size = body_size(head)
-        if self.connections > self._most:
+        if self._door.crowded(_this_task()):
             raise HttpError(503, f"{self.connections} connections are open already", Retry_After="1")
         with self._holding(size, MOST_BYTES):
             if head.headers.get("expect", "").lower() == "100-continue":
@@ -218,7 +209,7 @@ class HttpServer:
                     await _send(head, writer)
                     await _send(body, writer)
             return
-        self._serving -= {asyncio.current_task()}  # a stream has no end of its own
+        self._serving.discard(_this_task())  # a stream has no end of its own
         try:
             await _send(head, writer)
             with suppress(StopAsyncIteration):
@@ -230,8 +221,7 @@ class HttpServer:
 
     @contextmanager
     def _request_under_way(self) -> Iterator[None]:
-        task = asyncio.current_task()
-        assert task is not None
+        task = _this_task()
         self._serving.add(task)
         try:
             yield
@@ -275,19 +265,11 @@ class HttpServer:
     async def close(self, grace_s: float = 0.0) -> None:
         """Stop listening, let what runs finish within `grace_s`, and end all connections."""
         self._draining = True
-        for listening in self._server.sockets:
-            asyncio.get_running_loop().remove_reader(listening.fileno())
-        for _ in range(TURNS):  # who was accepted just now has no task yet, and gets none from a closed server
-            await asyncio.sleep(0)
-        self._server.close()
+        await self._door.shut()
         ends = time.monotonic() + grace_s
         while self._serving and time.monotonic() < ends:
             await asyncio.sleep(DRAIN_LOOK_S)
-        connections = list(self._connections)
-        for task in connections:
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
-        await asyncio.sleep(0)  # the sockets are closed one turn of the loop later
+        await self._door.put_out_all()
 
 
 async def told_to_stop() -> None:
@@ -300,6 +282,13 @@ async def told_to_stop() -> None:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+def _this_task() -> asyncio.Task[None]:
+    """The task of the connection that is being served."""
+    task: asyncio.Task[None] | None = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 async def _read_head(first: bytes, reader: asyncio.StreamReader) -> Request:

@@ -227,6 +227,49 @@ def test_syntax_and_shape(judge: Judge) -> None:
     assert folded.correct is False and "a line of" in folded.detail
 
 
+ELSEWHERE = {
+    "nested": "def f():\n    def solve(xs, k): return xs",
+    "in a class": "class A:\n    def solve(xs, k): return xs",
+    "keyword only": "def solve(xs, *, k): return xs",
+    "any number": "def solve(*xs, k=1): return xs",
+    "further": "def solve(xs, k, **more): return xs",
+    "in a class in a function": "def f():\n    class A:\n        def solve(xs, k): return xs",
+    "a lambda": "solve = lambda xs, k: xs",
+}
+OFFERED = {
+    "plain": "def solve(xs: list, /, k: int = 0): return xs",
+    "async": "async def solve(xs, k): return xs",
+    "conditional": "import sys\nif sys.version_info > (3,):\n    def solve(xs, k): return xs",
+    "after a failed import": "try:\n    import numpy\nexcept ImportError:\n    def solve(xs, k): return xs",
+    "in a case": "match 1:\n    case 1:\n        def solve(xs, k): return xs",
+}
+
+
+def test_a_function_counts_where_others_can_call_it_so(judge: Judge) -> None:
+    task = SyntaxTask(functions=("solve(xs, k)",))
+    assert [name for name, code in ELSEWHERE.items() if judge.verify(task, code).correct] == []
+    assert [name for name, code in OFFERED.items() if not judge.verify(task, code).correct] == []
+    written = "class A:\n    class B:\n        def f(self, *a, k, **o): pass\ndef g(x, *, y): pass"
+    there = SyntaxTask(functions=("A.B.f(self, *a, k, **o)", "g(x, *, y)"))
+    assert judge.verify(there, written).detail == "accepted"
+
+
+@pytest.mark.parametrize("program", [
+    "import builtins\nmatch builtins:\n    case object(eval=e): e('1')",
+    "import builtins\nmatch [builtins]:\n    case [object(abs=a, eval=e)]: e('1')",
+])  # fmt: skip
+def test_a_pattern_uses_the_names_of_its_attributes(judge: Judge, program: str) -> None:
+    assert judge.verify(SyntaxTask(forbidden=("eval",)), program).correct is False
+    assert judge.verify(SyntaxTask(forbidden=("exec",)), program).correct is True
+
+
+@pytest.mark.parametrize(
+    ("text", "right"), [("", False), (" ", False), (" \n ", False), ("\u2003", False), ("x", True)]
+)
+def test_a_blank_docstring_is_none(judge: Judge, text: str, right: bool) -> None:
+    assert judge.verify(SyntaxTask(docstrings=True), f'def f():\n    """{text}"""\n').correct is right
+
+
 @pytest.mark.parametrize("code", ["", "  \n", "x = 1\n" * 400_000], ids=["empty", "blank", "large"])
 def test_hopeless_programs_get_a_reason(judge: Judge, code: str) -> None:
     verdict = judge.verify(HUMAN_EVAL, code)

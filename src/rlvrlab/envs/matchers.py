@@ -25,21 +25,22 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlvrlab.envs.answers import amount, same, squeezed
 from rlvrlab.envs.data_files import Row, json_fault
+from rlvrlab.envs.json_values import strict_value, typed
 from rlvrlab.envs.mathematics.environment import compared
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.sql.databases import prepared
+from rlvrlab.errors import LabError
 from rlvrlab.judge.extract import Found, program_in, python_block, query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.tasks import Call, CallsTask, TestsTask
-from rlvrlab.types import ErrorKind, Verdict
+from rlvrlab.types import ErrorKind, Verdict, bad_task
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
@@ -48,6 +49,8 @@ LONGEST = 4000
 """Characters of an answer that is compared as a value."""
 FULL_MATCH = "import re\n\n\ndef matches(pattern, text):\n    return re.fullmatch(pattern, text) is not None\n"
 SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+NOT_THE_TEXTS = (LabError, OSError)
+"""Failures of the set-up or the machine; any other exception while a text is read is that text's fault."""
 
 
 class Matcher(ABC):
@@ -57,6 +60,34 @@ class Matcher(ABC):
     """What the prompt asks for."""
     block: str = ""
     """The answer stands in a code block of this language, whatever the style; empty: where the style says."""
+
+    def expected(self, value: Any, row: Row, folder: Path) -> Any:
+        """`reference`, with whatever it raises as a ValueError of this row; a KeyError names a missing column."""
+        try:
+            return self.reference(value, row, folder)
+        except (ValueError, KeyError, LabError):
+            raise
+        except Exception as error:
+            raise ValueError(f"cannot be read ({type(error).__name__}: {str(error)[:80]})") from None
+
+    def judged(self, reference: Any, answer: str) -> Verdict | Item:
+        """`settle`, in which no answer can choose to stay unjudged: one that it raises on is wrong.
+
+        Where it raises on the right answer too, the task is bad.
+        """
+        try:
+            return self.settle(reference, answer)
+        except NOT_THE_TEXTS:
+            raise
+        except Exception as error:
+            fault = type(error).__name__
+        try:
+            self.settle(reference, self.gold(reference) or "")
+        except NOT_THE_TEXTS:
+            raise
+        except Exception as error:
+            return bad_task(f"the right answer cannot be read ({type(error).__name__})")
+        return same(False, answer, ErrorKind.SYNTAX, f"it cannot be read ({fault})")
 
     def reference(self, value: Any, row: Row, folder: Path) -> Any:
         """What the verifier needs, of the answer column's value; a ValueError says why it cannot be judged."""
@@ -203,10 +234,10 @@ class Json(Matcher):
         """A value, or a text that holds one, read as strictly as answers are: a right answer must be possible."""
         text = value if isinstance(value, str) else json.dumps(value)
         try:
-            read, kept = _parsed(text), json.loads(text)
-        except (ValueError, RecursionError) as error:
+            read, kept = strict_value(text), json.loads(text)
+        except ValueError as error:
             raise ValueError(f"{text[:40]!r} is not JSON ({json_fault(error)})") from None
-        if isinstance(value, str) and _typed(read) != _typed(_parsed(json.dumps(kept))):
+        if isinstance(value, str) and typed(read) != typed(strict_value(json.dumps(kept))):
             raise ValueError(f'{text[:40]!r} has more digits than are kept; round it, or take matcher = "exact"')
         return kept
 
@@ -215,10 +246,10 @@ class Json(Matcher):
         try:
             if len(answer) > LONGEST:
                 raise ValueError(f"{len(answer):,} characters")
-            value = _parsed(answer)
-        except (ValueError, RecursionError) as error:
+            value = strict_value(answer)
+        except ValueError as error:
             return same(False, answer, ErrorKind.SYNTAX, f"not JSON: {str(error)[:80]}")
-        return same(_typed(value) == _typed(_parsed(json.dumps(reference))), answer, detail="another value")
+        return same(typed(value) == typed(strict_value(json.dumps(reference))), answer, detail="another value")
 
     def gold(self, reference: Any) -> str:
         """The value written out."""
@@ -316,26 +347,3 @@ MATCHERS: dict[str, Matcher] = {
 def in_block(language: str, answer: str) -> str:
     """A program or query written as an answer."""
     return python_block(answer) if language == "python" else f"```{language}\n{answer}\n```"
-
-
-def _parsed(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal, parse_constant=_refused, object_pairs_hook=_object)
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no value")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return dict(pairs)
-
-
-def _typed(value: Any) -> Any:
-    """A value in which true and 1 differ, as they do in JSON."""
-    if isinstance(value, dict):
-        return {key: _typed(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_typed(one) for one in value]
-    return (isinstance(value, bool), value)

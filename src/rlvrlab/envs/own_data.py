@@ -164,7 +164,7 @@ class Answers(JudgedEnvironment, PluginTable):
         answer = self._answer(problem, text)
         if answer is None:
             return self._no_answer()
-        settled = self.how.settle(problem.reference, answer)
+        settled = self.how.judged(problem.reference, answer)
         return settled if isinstance(settled, Verdict) else (settled,)
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
@@ -217,7 +217,7 @@ class Answers(JudgedEnvironment, PluginTable):
             question += "\n" + "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, listed, strict=False))
             value = _letter(value, listed)
         try:
-            reference = value if is_own(self.matcher) else self.how.reference(value, row, folder)
+            reference = value if is_own(self.matcher) else self.how.expected(value, row, folder)
         except ValueError as error:
             raise ValueError(f"column {self.answer!r}: {error}") from None
         meta = {key: one if _is_plain(one) else str(one) for key, one in row.items() if key != self.answer}

@@ -71,9 +71,9 @@ class SyntaxTask:
     """Does it compile, and does it look as asked? Nothing is run."""
 
     functions: tuple[str, ...] = ()
-    """Signatures that must be there: `solve(xs, k)`."""
+    """Signatures that must be there, at the top level or as methods: `solve(xs, k)`, `Solution.solve(self, xs)`."""
     docstrings: bool = False
-    """Every function must have one."""
+    """Every function must have one with words in it."""
     longest_line: int | None = None
     forbidden: tuple[str, ...] = ()
     """Names that must not be used: eval, exec, …"""

@@ -269,7 +269,7 @@ def test_rewriting_keeps_what_a_program_does_and_changes_its_form() -> None:
     assert rewriting.documented(plain).count('"""') == 2
     assert size(rewriting.inflated(plain)) > size(plain)
     assert rewriting.stripped('def f():\n    """Doc."""\n') == "def f():\n    pass\n"
-    assert rewriting.signature(program, "f") == "f(a, b)" and rewriting.signature(program, "g") is None
+    assert rewriting.signature(program, "f") == "f(a, *, b)" and rewriting.signature(program, "g") is None
 
 
 def test_layout_makes_no_program_shorter() -> None:

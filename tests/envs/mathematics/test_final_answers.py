@@ -172,3 +172,8 @@ def _lines(path: Path, *rows: dict[str, Any]) -> Path:
 def test_roles_have_their_shares() -> None:
     roles = [role_of("x", i) for i in range(5000)]
     assert 350 < roles.count("test") < 650 and 350 < roles.count("dev") < 650
+
+
+def test_a_formula_that_is_the_whole_answer_may_have_borders() -> None:
+    assert exact("\\[1,000\\]") == exact("\\(1000\\).") == 1000 and exact("\\[1\\] \\[2\\]") is None
+    assert letters("\\[\\text{B}\\]") == letters("\\(B\\)") == "B"

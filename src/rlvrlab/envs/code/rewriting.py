@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
+from rlvrlab.judge.jail import signatures
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 RESULT = "value_to_return"
@@ -71,8 +72,7 @@ def signature(program: str, name: str) -> str | None:
     """`solve(xs, k)`, as the judge writes it; None when the function is not at the top level."""
     for node in parsed(program).body:
         if isinstance(node, FUNCTIONS) and node.name == name:
-            given = node.args
-            return f"{name}({', '.join(one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs))})"
+            return signatures.signature(name, node)
     return None
 
 

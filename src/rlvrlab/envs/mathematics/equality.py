@@ -9,6 +9,7 @@ import re
 import unicodedata
 from fractions import Fraction
 
+from rlvrlab.judge.modes.characters import without_borders
 from rlvrlab.judge.modes.expressions import latex_number
 
 LONGEST = 400
@@ -24,6 +25,7 @@ def exact(text: str) -> Fraction | None:
     """The value of an integer, decimal (repeating ones too) or fraction, in LaTeX or not; None for anything else."""
     if len(text) > LONGEST:
         return None
+    text = without_borders(text)
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
     text = text.strip()
@@ -34,7 +36,7 @@ def exact(text: str) -> Fraction | None:
 
 def letters(text: str) -> str | None:
     """The chosen letters in order, each once; None when anything else stands there."""
-    match = LETTERS.fullmatch(WRAPPED.sub(r"\1", text.strip().strip("$")).strip())
+    match = LETTERS.fullmatch(WRAPPED.sub(r"\1", without_borders(text).strip().strip("$")).strip())
     chosen = re.sub("[ ,]", "", match.group(1)) if match else ""
     return "".join(sorted(chosen)) if chosen and len(set(chosen)) == len(chosen) else None
 

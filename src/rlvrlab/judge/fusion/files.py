@@ -27,7 +27,7 @@ def given_files(files: dict[str, Any], limits: Limits) -> dict[str, str]:
     kept = {name: content for name, content in files.items() if content is not None}
     folders: set[str] = set()
     for name, content in kept.items():
-        _check_name(name)
+        _check_name(f"files[{shown(name)}]", name)
         folders |= {name[:at] for at, sign in enumerate(name) if sign == "/"}
         if (length := _length(name, content)) > limits.output_mb * MEGABYTE:
             raise UserError(f"files[{shown(name)}]: {length:,} bytes; at most {limits.output_mb} MB")
@@ -39,14 +39,15 @@ def given_files(files: dict[str, Any], limits: Limits) -> dict[str, str]:
 
 
 def fetched_names(names: list[Any]) -> list[str]:
-    """The names of files that the answer shall hold."""
+    """The names of files that the answer shall hold, each a path inside the program's folder."""
     for at, name in enumerate(names):
         if not isinstance(name, str):
             raise UserError(f"fetch_files[{at}]: {shown(name)}; a string is needed")
+        _check_name(f"fetch_files[{at}]: {shown(name)}", name)
     return names
 
 
-def _check_name(name: str) -> None:
+def _check_name(place: str, name: str) -> None:
     parts = name.split("/")
     odd = any(part in ("", ".", "..") or "\0" in part for part in parts)
     try:
@@ -54,7 +55,7 @@ def _check_name(name: str) -> None:
     except UnicodeEncodeError:
         raw, odd = b"", True
     if odd or len(raw) > LONGEST_PATH or any(len(part) > LONGEST_NAME for part in raw.split(b"/")):
-        raise UserError(f"files[{shown(name)}]: a path inside the program's folder is needed, as in data/in.txt")
+        raise UserError(f"{place}: a path inside the program's folder is needed, as in data/in.txt")
 
 
 def _length(name: str, content: Any) -> int:

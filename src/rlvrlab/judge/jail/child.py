@@ -16,7 +16,7 @@ import marshal
 import os
 import sys
 import threading
-from _sitebuiltins import Quitter
+from _sitebuiltins import Quitter, _Helper, _Printer
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +31,8 @@ LOWEST_OWN = 10
 MESSAGE_LENGTH = 500
 EXIT_FAILED = 1
 OBJECTS_BETWEEN_COLLECTIONS = 20_000
+CREDITS = "See www.python.org for more information."
+LICENSE = "See https://www.python.org/psf/license/"
 
 Job = dict[str, Any]
 Role = Callable[[Job, "Report"], None]
@@ -104,9 +106,16 @@ def open_streams() -> None:
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    # Started without `site`, an interpreter lacks the two words that end many a contest program.
-    builtins.exit, builtins.quit = Quitter("exit", "Ctrl-D"), Quitter("quit", "Ctrl-D")
+    add_words_of_site()
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+
+
+def add_words_of_site() -> None:
+    """Started without `site`, an interpreter lacks `exit` and `quit`, which end many a contest program, and others."""
+    builtins.exit, builtins.quit = Quitter("exit", "Ctrl-D"), Quitter("quit", "Ctrl-D")
+    printed = {"copyright": sys.copyright, "credits": CREDITS, "license": LICENSE}
+    words = {name: _Printer(name, text) for name, text in printed.items()}
+    vars(builtins).update(words, help=_Helper())
 
 
 def act(role: Role, job: Job) -> int:

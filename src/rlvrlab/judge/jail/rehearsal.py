@@ -83,7 +83,7 @@ def rehearse(roles: dict[str, Role]) -> list[int]:
         ({"role": "candidate", **loaded}, CALLS),
         ({"role": "tester", **loaded, "setup": "", "tests": (CHECK,)}, answers),
     ]
-    main, arguments = sys.modules["__main__"], sys.argv
+    main, arguments, path = sys.modules["__main__"], sys.argv, sys.path[:]
     kept = [os.dup(number) for number in range(PEER + 1)]
     try:
         for _ in range(TIMES):
@@ -93,7 +93,7 @@ def rehearse(roles: dict[str, Role]) -> list[int]:
         for number, copy in enumerate(kept):
             os.dup2(copy, number)
             os.close(copy)
-        sys.modules["__main__"], sys.argv = main, arguments
+        sys.modules["__main__"], sys.argv, sys.path[:] = main, arguments, path
         sys.modules.pop("solution", None)
 
 

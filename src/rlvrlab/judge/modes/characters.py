@@ -73,16 +73,28 @@ BEFORE_A_NUMBER = r"""
 BESIDE, BEFORE = frozenset(BESIDE_A_NUMBER.split()), frozenset(BEFORE_A_NUMBER.split())
 """Layout, brackets, units and factors may stand on either side of a number, functions before it."""
 DIGIT = re.compile(r"[0-9.]", re.ASCII)
+FORMULA = re.compile(r"\s*\\(?:\[((?:[^\\]|\\[^()\[\]])*)\\\]|\(((?:[^\\]|\\[^()\[\]])*)\\\))\.?\s*")
+"""One formula and nothing else, as `\\[5\\]` or `\\(5\\)`; a backslash behind another begins no border: `\\\\[2pt]`."""
 
 
 def as_latex(text: str) -> str:
-    """The text with powers, roots, fractions, letters and signs that Unicode has as LaTeX writes them."""
+    r"""The text with powers, roots, fractions, letters and signs that Unicode has as LaTeX writes them.
+
+    A formula that is the whole text loses its borders: `\[5\]` is 5.
+    """
+    text = without_borders(text)
     if text.isascii():
         return text
     text = unicodedata.normalize("NFC", text)
     text = VULGAR.sub(_fraction, SCRIPT.sub(_script, text))
     text = "".join(f"\\{GREEK[character]} " if character in GREEK else character for character in text)
     return ROOT.sub(_root, text).translate(CHARACTERS)
+
+
+def without_borders(text: str) -> str:
+    r"""What stands between `\[` and `\]`, or `\(` and `\)`, where that is the whole text; any other text as it is."""
+    found = FORMULA.fullmatch(text)
+    return (found[1] or found[2] or "") if found else text
 
 
 def unread(text: str) -> Counter[str]:

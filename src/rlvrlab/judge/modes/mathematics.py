@@ -25,13 +25,17 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-10"
+SCORER_VERSION = "mathematics-11"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
 FACTOR = re.compile(r"(?<=[0-9])\s{0,9}\(\s{0,9}([0-9]{1,400})\s{0,9}/\s{0,9}([0-9]{1,400})\s{0,9}\)", re.ASCII)
 """A bracketed ratio behind a number, which it multiplies."""
+DECIMAL_POWER = re.compile(r"\^\s{0,9}\{\s{0,9}([+-]?)\s{0,9}([0-9]{0,50}\.[0-9]{1,50})\s{0,9}\}", re.ASCII)
+"""An exponent that is a decimal: math-verify does not see a root in `5^{0.5}`."""
+LARGEST_ROOT = 100
+"""sympy takes seconds to tell the millionth root of a number from another."""
 CURRENCIES = dict.fromkeys(map(ord, "€£¥¢"))
 """Signs that math-verify cannot read; quantities.py has seen them by then."""
 POWER_IN_WORDS = re.compile(r"(\\(?:text|mathrm|mbox)\s*\{[^{}^]*)\^\s*(?:\{([0-9])\}|([0-9]))\s*\}", re.ASCII)
@@ -89,8 +93,16 @@ def _number(text: str) -> tuple[Fraction, bool] | None:
 
 def _readable(text: str) -> str:
     """For math-verify, which reads `2(1/2)` as two and a half, and repeating decimals as if they ended."""
+    text = DECIMAL_POWER.sub(_fractional_power, text)
     text = POWER_IN_WORDS.sub(r"\1}^{\2\3}", text.translate(CURRENCIES))
     return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text))
+
+
+def _fractional_power(found: re.Match[str]) -> str:
+    value = Fraction(found[2])
+    if value.denominator > LARGEST_ROOT:
+        return found[0]
+    return f"^{{{found[1]}\\frac{{{value.numerator}}}{{{value.denominator}}}}}"
 
 
 def _as_point(text: str, beside: str) -> str:

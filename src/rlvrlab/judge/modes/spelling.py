@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby, islice, pairwise
 
-from rlvrlab.judge.modes.characters import as_latex
+from rlvrlab.judge.modes.characters import GREEK, as_latex
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, RATES, SCIENTIFIC, UNITS
 
 LAYOUT = re.compile(
@@ -38,6 +38,7 @@ ARGUMENTS = {
     **dict.fromkeys(("\\frac", "\\dfrac", "\\tfrac", "\\cfrac", "\\binom", "\\dbinom", "\\tbinom"), 2),
 }  # fmt: skip
 DIGITS = set("0123456789")
+SYMBOL = re.compile(rf"[a-zA-Z]|\\(?:{'|'.join(GREEK.values())})")
 PIECE = re.compile(r"\\[a-zA-Z]+|\\.|\s+|.", re.DOTALL)
 NEGATIVE_POWER = re.compile(r"\^\s*(-\s*[0-9]+)", re.ASCII)
 """`10^-3` is not what TeX would want to read, but it can mean only one thing."""
@@ -108,25 +109,27 @@ def tokens(text: str) -> list[str]:
 def braced(text: str, scripts: bool = True) -> str:
     r"""Digits that are arguments in braces, one each as TeX takes them: `2^10` is `2^{1}0`, `\frac 1 23` is half of 3.
 
-    `scripts=False` leaves `^` and `_` alone. Letters, signs and commands are left as they are.
+    Letters, Greek ones too, get braces in fractions: math-verify cannot read `\frac{1}e`. Signs and other commands are
+    left as they are; `scripts=False` leaves `^` and `_` alone.
     """
     made: list[str] = []
-    open_brackets: list[tuple[str, int]] = []
-    wanted, before = 0, ""
+    open_brackets: list[tuple[str, int, bool]] = []
+    wanted, in_pair, before = 0, False, ""
     for piece in PIECE.findall(NEGATIVE_POWER.sub(r"^{\1}", text)):
         if piece.isspace():
             made.append(piece)
             continue
         if piece == "{" or (piece == "[" and before == "\\sqrt"):
-            open_brackets.append(("}", max(0, wanted - 1)) if piece == "{" else ("]", wanted))
+            open_brackets.append(("}", max(0, wanted - 1), in_pair) if piece == "{" else ("]", wanted, in_pair))
             wanted = 0
         elif open_brackets and piece == open_brackets[-1][0]:
-            wanted = open_brackets.pop()[1]
+            _, wanted, in_pair = open_brackets.pop()
         elif piece in ARGUMENTS and (scripts or piece not in ("^", "_")):
             wanted = ARGUMENTS[piece]
+            in_pair = wanted > 1
         elif wanted:
             wanted -= 1
-            piece = f"{{{piece}}}" if piece in DIGITS else piece
+            piece = f"{{{piece}}}" if piece in DIGITS or (in_pair and SYMBOL.fullmatch(piece)) else piece
         made.append(piece)
         before = piece
     return "".join(made)

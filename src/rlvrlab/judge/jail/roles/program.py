@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from contextlib import suppress
 from types import ModuleType
 
 from rlvrlab.judge.jail import files
@@ -17,7 +18,7 @@ FINALIZER = "__del__"
 def run(job: Job, report: Report) -> None:
     """`python solution.py`, in the jail."""
     code = solution.compiled(job["code"], report)
-    given, fetched = job.get("files", {}), job.get("fetch_files", ())
+    given, fetched, folder = job.get("files", {}), job.get("fetch_files", ()), os.getcwd()  # noqa: PTH109
     if given or fetched:
         from base64 import b64decode, b64encode  # a library that hardly any job needs
     for name, content in given.items():
@@ -29,9 +30,10 @@ def run(job: Job, report: Report) -> None:
             atexit.register(_clear, module)  # the first one registered is the last one called
         solution.execute(code, module)
     finally:
-        for name in fetched:
-            if files.is_file(name):
-                report("file", name, b64encode(files.content(name)).decode())
+        for name in fetched:  # beside the program, wherever it has gone meanwhile
+            with suppress(OSError):  # one that it may not read itself is none: a link to somewhere else
+                if files.is_file(f"{folder}/{name}"):
+                    report("file", name, b64encode(files.content(f"{folder}/{name}")).decode())
 
 
 def _clear(module: ModuleType) -> None:

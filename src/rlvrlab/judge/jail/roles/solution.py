@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
+from os import getcwd
 from typing import Any
 
 from rlvrlab.judge.jail.child import Report
@@ -39,12 +40,16 @@ class Source:
 
 
 def fresh_module(name: str, text: str) -> types.ModuleType:
-    """An empty module under this name, as `python solution.py` or `import solution` would make it."""
+    """An empty module under this name, as `python solution.py` or `import solution` would make it.
+
+    Its folder, in which the child stands, comes first where modules are looked for: programs bring and write some.
+    """
     module = types.ModuleType(name)
     module.__file__ = FILE_NAME
     module.__loader__ = Source(text)  # type: ignore[assignment]
     sys.modules[name] = module
     sys.argv = [FILE_NAME]
+    sys.path.insert(0, getcwd())  # noqa: PTH109 - pathlib is not for the jail
     return module
 
 

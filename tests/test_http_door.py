@@ -1,0 +1,135 @@
+"""Silent connections take no place from callers who ask, and no descriptor from the work."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rlvrlab.http_messages import Request, Response
+from rlvrlab.http_server import HttpServer
+
+LIMIT, STRANGERS = 400, 700
+SERVER = f"""
+import asyncio, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, ({LIMIT}, {LIMIT}))
+from rlvrlab.http_access import admit_token
+from rlvrlab.http_messages import Response
+from rlvrlab.http_server import HttpServer
+async def answer(request):
+    return Response(b"here")
+async def serve():
+    server = HttpServer(answer, lambda head: admit_token(head, "secret"))
+    print(await server.start("127.0.0.1", 0), flush=True)
+    await asyncio.sleep(120)
+asyncio.run(serve())
+"""
+ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n"
+
+
+@contextmanager
+def served() -> Iterator[tuple[int, int]]:
+    """Process and port of a server whose descriptors are few."""
+    child = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        assert child.stdout is not None
+        yield child.pid, int(child.stdout.readline())
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def connected(port: int, source: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(source, 0))
+
+
+def status_of(caller: socket.socket, ask: bytes = ASK) -> bytes:
+    caller.sendall(ask)
+    return caller.recv(100).split()[1]
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET / HTTP/1.1\r\nHost: localhost\r\n"], ids=["silent", "byte", "half"])
+def test_strangers_exhaust_no_descriptors_and_callers_are_answered(sent: bytes) -> None:
+    with served() as (pid, port), ExitStack() as held:
+        known = held.enter_context(connected(port))
+        assert status_of(known) == b"200"
+        for _ in range(STRANGERS):
+            held.enter_context(connected(port)).sendall(sent)
+        started = time.monotonic()
+        assert [status_of(held.enter_context(connected(port))) for _ in range(20)] == [b"200"] * 20
+        assert time.monotonic() - started < 20
+        assert len(list(Path(f"/proc/{pid}/fd").iterdir())) < LIMIT - 100
+        assert status_of(known) == b"200"  # who was let in once keeps its place
+
+
+def test_a_new_connection_that_stays_silent_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvrlab.http_server.FIRST_S", 0.1)
+
+    async def go() -> tuple[bytes, bytes]:
+        server = HttpServer(here)
+        port = await server.start("127.0.0.1", 0)
+        silent, asking = connected(port), connected(port)
+        first = await asyncio.to_thread(status_of, asking)
+        ended = await asyncio.to_thread(silent.recv, 1)
+        await asyncio.sleep(0.2)
+        assert first == await asyncio.to_thread(status_of, asking)  # silence after an answer may last longer
+        await server.close()
+        for caller in (silent, asking):
+            caller.close()
+        return first, ended
+
+    assert asyncio.run(go()) == (b"200", b"")
+
+
+async def here(request: Request) -> Response:
+    return Response(b"here")
+
+
+def test_one_address_cannot_have_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvrlab.http_door.is_loopback", lambda peer: False)
+    monkeypatch.setattr("rlvrlab.http_server.MOST_CONNECTIONS", 8)
+
+    async def go() -> tuple[list[bytes], bytes]:
+        server = HttpServer(here)
+        port = await server.start("127.0.0.1", 0)
+        many, statuses = list[socket.socket](), list[bytes]()
+        for _ in range(7):
+            many.append(connected(port, "127.0.0.2"))
+            statuses.append(await asyncio.to_thread(status_of, many[-1]))
+        other = connected(port)
+        seen = await asyncio.to_thread(status_of, other)
+        await server.close()
+        for caller in (*many, other):
+            caller.close()
+        return statuses, seen
+
+    statuses, other = asyncio.run(go())
+    assert (statuses, other) == ([b"200"] * 6 + [b"503"], b"200")
+
+
+def test_where_nobody_can_go_the_next_is_hung_up_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvrlab.http_server.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("rlvrlab.http_door.TOLD_TO_COME_BACK", 0)
+
+    async def go() -> list[bytes]:
+        server = HttpServer(here)
+        port = await server.start("127.0.0.1", 0)
+        callers = [connected(port) for _ in range(2)]
+        known = [await asyncio.to_thread(status_of, caller) for caller in callers]
+        late = connected(port)
+        ends = [await asyncio.to_thread(late.recv, 1)]
+        assert server.connections == 2
+        await server.close()
+        for caller in (*callers, late):
+            caller.close()
+        return known + ends
+
+    assert asyncio.run(go()) == [b"200", b"200", b""]
