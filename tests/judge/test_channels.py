@@ -36,6 +36,8 @@ from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 
 START = """
+import sys
+del sys.path[0]  # to look for a module there would be this job's own touch of the folder
 import ctypes, errno, fcntl, mmap, os, signal, socket, struct, tempfile, threading, time
 
 libc = ctypes.CDLL(None, use_errno=True)
