@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
         server = HttpServer(answer)
         port = await server.start("127.0.0.1", 0)
         if bound == "connections":
-            server._most = 0
+            server._door.most = 0
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         kind = b"Content-Type: application/json\r\n"
         writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\n" + kind + b"Content-Length: 5000\r\n\r\n")  # and no body
