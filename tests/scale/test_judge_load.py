@@ -133,8 +133,6 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
     async def go() -> bytes:
         server = HttpServer(answer)
         port = await server.start("127.0.0.1", 0)
-        if bound == "connections":
-            server._door.most = 0
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         kind = b"Content-Type: application/json\r\n"
         writer.write(b"POST /x HTTP/1.1\r\nHost: localhost\r\n" + kind + b"Content-Length: 5000\r\n\r\n")  # and no body
@@ -148,6 +146,7 @@ def test_what_does_not_fit_is_turned_away_before_its_body_is_read(monkeypatch, b
         raise AssertionError("it was read")
 
     monkeypatch.setattr("rlvrlab.http_server.MOST_BYTES", 4000 if bound == "bytes" else 1 << 20)
+    monkeypatch.setattr("rlvrlab.http_server.MOST_CONNECTIONS", 0 if bound == "connections" else 8)
     head = asyncio.run(go())
     assert head.split()[1] == status and b"Retry-After: 1" in head and b"Connection: close" in head
 
