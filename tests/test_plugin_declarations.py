@@ -59,7 +59,7 @@ def test_credit(name: str) -> None:
     [("grows", {"tree"}), ("follows", {"trace"}), ("remembers", {"doubly_robust"})],
 )
 def test_what_only_one_kind_of_credit_needs(declared: str, plugins: set[str]) -> None:
-    assert {name for name in names("credit") if getattr(find("credit", name), declared)} == plugins
+    assert {name for name in names("credit") if getattr(find("credit", name)(), declared)} == plugins
 
 
 @pytest.mark.parametrize(

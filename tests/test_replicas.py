@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from rlvrlab.http_client import Response
-from rlvrlab.replicas import NoAnswer, Replica, Replicas
+from rlvrlab.replicas import NoAnswer, Replica, Replicas, ServersGone
 
 
 class Played:
@@ -55,3 +55,17 @@ def test_what_is_broken_at_every_attempt_says_where_and_how() -> None:
     with pytest.raises(NoAnswer, match=r"^http://played: status 500"):
         asked(broken, patience_s=30)
     assert broken.asked == 4
+
+
+@pytest.mark.parametrize("when", ["0", "Thu, 01 Jan 1970 00:00:00 GMT", "1" + "0" * 400])
+def test_who_says_now_and_stays_busy_is_not_asked_without_an_end(when: str) -> None:
+    busy = Played(answered(429, retry_after=when))
+    pool = Replicas([Replica(busy)], patience_s=0.3, give_up_s=0.2)  # type: ignore[list-item]
+
+    async def ask() -> None:
+        async with asyncio.timeout(20):
+            await pool.ask("/", {}, lambda replica, response: "")
+
+    with pytest.raises(ServersGone):
+        asyncio.run(ask())
+    assert busy.asked <= 6

@@ -9,23 +9,15 @@ import importlib
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Comparison": "rlvrlab.api",
-    "Completion": "rlvrlab.types",
-    "Evaluation": "rlvrlab.api",
-    "LabError": "rlvrlab.errors",
-    "Problem": "rlvrlab.types",
-    "Run": "rlvrlab.api",
-    "UserError": "rlvrlab.errors",
-    "Verdict": "rlvrlab.types",
-    "compare": "rlvrlab.api",
-    "environment": "rlvrlab.api",
-    "evaluate": "rlvrlab.api",
-    "load_recipe": "rlvrlab.api",
+_OFFERED = {
+    "rlvrlab.api": ("Comparison", "Evaluation", "Run", "compare", "environment", "evaluate", "load_recipe"),
+    "rlvrlab.errors": ("LabError", "UserError"),
+    "rlvrlab.types": ("Completion", "Problem", "Verdict"),
 }
+_HOMES = {name: module for module, names in _OFFERED.items() for name in names}
 """Public name -> the module it is taken from. `train` is missing: the package of that name can itself be called."""
 
-__all__ = [*_HOMES, "__version__", "train"]
+__all__ = [*sorted(_HOMES), "__version__", "train"]
 
 
 def __getattr__(name: str) -> object:

@@ -15,6 +15,7 @@ import os
 import re
 import socket
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,7 +35,7 @@ def allowed_hosts(listens_at: str, further: Collection[str] = ()) -> frozenset[s
 def admit_host(head: Request, names: Collection[str], *, only_here: bool) -> None:
     """Refuse a Host that is none of `names`, and no address: of this machine alone where it listens `only_here`."""
     host = host_name(head.headers["host"])
-    if host and (host in names or (is_loopback(host) if only_here else _is_address(host))):
+    if host and (host in names or (is_loopback(host) if only_here else _address(host))):
         return
     raise HttpError(403, f"unexpected Host header {host[:80]!r}; a server allows more names with --allow-host NAME")
 
@@ -100,10 +101,8 @@ def refuse_open_door(host: str, token: str | None, variable: str) -> None:
 
 def is_loopback(host: str) -> bool:
     """Is it a name or an address under which only this machine can be reached?"""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    address = _address(host)
+    return address.is_loopback if address else host.lower() == "localhost"
 
 
 def host_name(authority: str) -> str:
@@ -121,10 +120,8 @@ def origin_authority(url: str) -> str | None:
     return parts.netloc.lower() if parts.scheme in ("http", "https") and not parts.path else None
 
 
-def _is_address(host: str) -> bool:
-    """No name, so nobody can have made it lead here."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """None for a name, which anybody can have made lead here."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host)
+    return None

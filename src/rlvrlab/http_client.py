@@ -90,14 +90,17 @@ class Host:
     """One address with its idle connections."""
 
     def __init__(self, url: str, key: str | None = None) -> None:
-        parts = urlsplit(url)
+        try:
+            parts, given = urlsplit(url), urlsplit(url).port
+        except ValueError:  # a port beyond 65535, half a bracket
+            raise UserError(f"server {url.rpartition('@')[2]!r}: not an address, e.g. http://127.0.0.1:8000") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             shown = url.rpartition("@")[2]  # what stands before it may be a password
             raise UserError(f"server {shown!r}: an http:// or https:// address is needed, e.g. http://127.0.0.1:8000")
         if parts.username or parts.password or parts.query or parts.fragment:
             raise UserError("server: no user, password or query in an address; keys come from the environment")
         self._secure, self._name = parts.scheme == "https", parts.hostname
-        self._port = parts.port or (443 if self._secure else 80)
+        self._port = given or (443 if self._secure else 80)
         self._path = parts.path.rstrip("/").removesuffix("/v1")
         self.url = f"{parts.scheme}://{parts.netloc}{self._path}"
         if key and not (key.isascii() and key.isprintable()):

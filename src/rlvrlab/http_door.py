@@ -53,8 +53,7 @@ class Door:
             one.setblocking(False)
             one.listen(BACKLOG)
         self._accepting = [asyncio.create_task(self._accept(one)) for one in self._sockets]
-        at: int = self._sockets[0].getsockname()[1]
-        return at
+        return self._sockets[0].getsockname()[1]
 
     async def shut(self) -> None:
         """Accept nobody any more; who is inside stays."""

@@ -128,8 +128,7 @@ def _file_of(cls: type[Any]) -> str:
 
 def kind_of(plugin: object) -> str | None:
     """The kind of a plug-in object; None for anything else."""
-    kind: str | None = getattr(type(plugin), "plugin_kind", None)
-    return kind
+    return getattr(type(plugin), "plugin_kind", None)
 
 
 def keys_of(cls: type[Any]) -> list[str]:
@@ -164,23 +163,19 @@ def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
 
 def _walk(kind: str) -> None:
     with _walking:  # a second thread waits for the names instead of seeing half of them
-        _import_all(kind)
-
-
-def _import_all(kind: str) -> None:
-    if kind in _walked:
-        return
-    _walked.add(kind)
-    if find_spec(HOMES[kind]):
-        home = importlib.import_module(HOMES[kind])
-        for module in pkgutil.iter_modules(home.__path__):
-            importlib.import_module(f"{HOMES[kind]}.{module.name}")
-    for point in entry_points(group="rlvrlab.plugins"):
-        try:
-            point.load()
-        except Exception as error:  # someone else's package must not take the laboratory down
-            broken = f"{type(error).__name__}: {error}"
-            warnings.warn(f"plug-in {point.name!r} ({point.value}) is left out: {broken}", stacklevel=2)
+        if kind in _walked:
+            return
+        _walked.add(kind)
+        if find_spec(HOMES[kind]):
+            home = importlib.import_module(HOMES[kind])
+            for module in pkgutil.iter_modules(home.__path__):
+                importlib.import_module(f"{HOMES[kind]}.{module.name}")
+        for point in entry_points(group="rlvrlab.plugins"):
+            try:
+                point.load()
+            except Exception as error:  # someone else's package must not take the laboratory down
+                broken = f"{type(error).__name__}: {error}"
+                warnings.warn(f"plug-in {point.name!r} ({point.value}) is left out: {broken}", stacklevel=2)
 
 
 def is_own(name: object) -> bool:

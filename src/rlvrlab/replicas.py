@@ -10,7 +10,8 @@ broken    A 5xx, silence until the deadline, half an answer, or one that `read` 
 answered  Everything else, also a refusal (4xx), which would be the same the next time.
 
 A server that is left alone is asked again after a while, or, where the pool has a `check`, as soon as it passes that.
-When none is left, requests wait `give_up_s` for one to come back before ServersGone ends them.
+When none is left, requests wait `give_up_s` for one to come back before ServersGone ends them. A pool with a `check`
+keeps account of who was lost and who came back (`changes`), for whoever records it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -36,10 +37,15 @@ FAILURES = (OSError, TimeoutError, BadAnswer)
 """What a request to one server may raise when that server is in trouble."""
 RECHECK_S = 0.5
 """Between two looks at a server that is not there."""
+SHORTEST_PAUSE_S = 0.1
+"""Never waited less than this, whatever Retry-After asks for: a server that says "now" and is busy would be asked
+without an end."""
 LONGEST_PAUSE_S = 60.0
 """Never waited longer than this, whatever Retry-After asks for."""
 LONGEST_NAP_S = 1.0
 """A request that waits for a server looks again at least this often."""
+MOST_CHANGES = 1000
+"""Comings and goings that are kept for whoever asks for them; of more, the first are forgotten."""
 
 
 class ServersGone(InfrastructureError):
@@ -52,6 +58,18 @@ class NoAnswer(InfrastructureError):
     def __init__(self, server: str, tries: int, trouble: str) -> None:
         super().__init__(f"{server}: {trouble}")
         self.server, self.tries, self.trouble = server, tries, trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A server was lost, or is there (again)."""
+
+    url: str
+    there: bool
+    at: float
+    """Seconds since the epoch."""
+    why: str = ""
+    """What was wrong with one that was lost."""
 
 
 @dataclass(eq=False)
@@ -123,6 +141,8 @@ class Replicas(Generic[R]):
 
     def __post_init__(self) -> None:
         self._turn, self._heard, self._said = 0, time.monotonic(), False
+        self.changes: deque[Change] = deque(maxlen=MOST_CHANGES)
+        """Who was lost and who came back, the oldest first; whoever reads them takes them out."""
         self._queue: deque[asyncio.Future[None]] = deque()
 
     async def ask(
@@ -142,6 +162,7 @@ class Replicas(Generic[R]):
                         response = await replica.host.request(path, content)
                     if response.status in BUSY:
                         self._busy(replica, retry_after_s(response))
+                        self._lose_patience(since)
                         continue
                     if response.status in RETRIED:
                         pause_s = retry_after_s(response)
@@ -177,14 +198,18 @@ class Replicas(Generic[R]):
                 return chosen
             if now - max(self._heard, since) > self.give_up_s:
                 raise ServersGone(f"no {self.kind} has answered for {self.give_up_s:g} s ({self.troubles()})")
-            if now - since > self.patience_s:
-                raise ServersGone(f"every {self.kind} was too busy for {self.patience_s:g} s ({self.troubles()})")
+            self._lose_patience(since)
             if self.say and not self._said and all(one.down for one in self.all):
                 self._said = True
                 self.say(f"{self.troubles()}; waiting up to {self.give_up_s:g} s")
             soonest = min((one.closed_until for one in self.all), default=math.inf)
             nap_s = min(LONGEST_NAP_S, soonest - now if soonest > now else LONGEST_NAP_S, self.give_up_s / 4)
             await self._nap(nap_s * (1 + random.random() / 2))
+
+    def _lose_patience(self, since: float) -> None:
+        """Nobody has taken a request since then: not for ever, also where a server says again and again "soon"."""
+        if time.monotonic() - since > self.patience_s:
+            raise ServersGone(f"every {self.kind} was too busy for {self.patience_s:g} s ({self.troubles()})")
 
     async def _nap(self, seconds: float) -> None:
         """Until a place becomes free, first come first served, or the time is over."""
@@ -233,6 +258,8 @@ class Replicas(Generic[R]):
         self._close(replica, RECHECK_S)
 
     def _close(self, replica: R, seconds: float) -> None:
+        if self.check is not None and not replica.down:
+            self.changes.append(Change(replica.host.url, False, time.time(), replica.trouble))
         replica.closed_until = time.monotonic() + seconds if self.check is None else math.inf
         replica.went_down.set()
 
@@ -241,7 +268,15 @@ class Replicas(Generic[R]):
         replica.failures, replica.trouble, self._heard = 0, "", time.monotonic()
         if replica.down:
             replica.closed_until = 0.0
+            self.changes.append(Change(replica.host.url, True, time.time()))
         self._wake(len(self._queue))
+
+    def admit(self, newcomers: Sequence[R], leaving: Container[R]) -> None:
+        """Others take part from now on, each after its first check; no request may be on its way to who leaves."""
+        for replica in newcomers:
+            replica.trouble, replica.closed_until = "not met yet", math.inf
+        self.all = [*(one for one in self.all if one not in leaving), *newcomers]
+        self._turn = 0
 
     async def watch(self, replica: R) -> None:
         """Check a server for ever: now and then while it is up, soon and again after it went down."""
@@ -270,13 +305,15 @@ class Replicas(Generic[R]):
 
 
 def retry_after_s(response: Response) -> float | None:
-    """Seconds or a date, bounded, because a server may ask for anything; None where there is neither."""
+    """Seconds or a date, bounded on both sides, because a server may ask for anything; None where there is neither."""
     text = response.headers.get("retry-after", "")
+    asked_s: float | None = None
     if text.isascii() and text.isdigit():
-        return min(LONGEST_PAUSE_S, float(text))
-    with suppress(ValueError, TypeError):
-        return min(LONGEST_PAUSE_S, max(0.0, parsedate_to_datetime(text).timestamp() - time.time()))
-    return None
+        asked_s = float(text)
+    else:
+        with suppress(ValueError, TypeError, OverflowError):
+            asked_s = parsedate_to_datetime(text).timestamp() - time.time()
+    return None if asked_s is None else min(LONGEST_PAUSE_S, max(SHORTEST_PAUSE_S, asked_s))
 
 
 def words(error: BaseException, deadline_s: float) -> str:

@@ -6,16 +6,18 @@
     spent                       # {"judge": 0.42}
 
 The innermost name counts, so the parts never add up to more than the whole. Nobody watching: `timed` does nothing.
+Other numbers that deep code has to tell go the same way: `measure` puts them on the step's line of metrics.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 _spent: ContextVar[dict[str, float] | None] = ContextVar("spent", default=None)
+_measured: ContextVar[dict[str, float] | None] = ContextVar("measured", default=None)
 _inner: ContextVar[list[float] | None] = ContextVar("inner", default=None)
 """Seconds that parts within the current one took: they are not its own."""
 
@@ -64,3 +66,21 @@ def timed(name: str) -> Iterator[None]:
         spent[name] = spent.get(name, 0.0) + took - within[0]
         if outer is not None:
             outer[0] += took
+
+
+@contextmanager
+def measuring() -> Iterator[dict[str, float]]:
+    """Within the block, what deep code measures is kept by name: the last value of each."""
+    measured: dict[str, float] = {}
+    before = _measured.set(measured)
+    try:
+        yield measured
+    finally:
+        _measured.reset(before)
+
+
+def measure(values: Mapping[str, float]) -> None:
+    """Metrics of the step that is being made; where nobody measures, nothing."""
+    measured = _measured.get()
+    if measured is not None:
+        measured.update(values)

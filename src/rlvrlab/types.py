@@ -313,11 +313,9 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Tokens of a text, without an end token."""
-        ...
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of tokens, end token dropped."""
-        ...
 
 
 class Sampler(Protocol):
@@ -326,11 +324,9 @@ class Sampler(Protocol):
     @property
     def tokenizer(self) -> Tokenizer:
         """How its prompts and answers become tokens."""
-        ...
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """`n` completions for each request; tokens in, tokens out."""
-        ...
 
 
 Told = Callable[[Sequence[tuple[int, int, Completion]]], None]
@@ -346,7 +342,6 @@ class StreamingSampler(Protocol):
 
     def sample_streaming(self, requests: Sequence[Request], told: Told) -> list[list[Completion]]:
         """As `sample`; `told` hears of every answer once it is complete, and may hear of one twice."""
-        ...
 
 
 Couples = Literal["row", "pair", "batch"]
@@ -360,22 +355,18 @@ class Objective(Protocol):
     @property
     def couples(self) -> Couples:
         """Which rows must be seen together: each alone, a preference pair, or all."""
-        ...
 
     @property
     def aggregation(self) -> Aggregation:
         """How token losses become one number."""
-        ...
 
     def __call__(self, logp_BT: NDArray[np.float64], entropy_BT: NDArray[np.float64], batch: TokenBatch) -> Loss:
         """Value and coefficients; `logp_BT` and `entropy_BT` are detached."""
-        ...
 
     def metrics(
         self, logp_BT: NDArray[np.float64], entropy_BT: NDArray[np.float64], batch: TokenBatch
     ) -> dict[str, float]:
         """Diagnostics already divided by the global normaliser: sums over micro-batches are right."""
-        ...
 
 
 @runtime_checkable
@@ -389,23 +380,18 @@ class Environment(Protocol):
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """`size` distinct problems of that role, deterministic; roles never share a problem."""
-        ...
 
     def gold(self, problem: Problem) -> str | None:
         """A completion that scores 1, or None when the environment has none."""
-        ...
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """Judge one completion's text."""
-        ...
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order; the place where concurrency lives."""
-        ...
 
     def self_check(self) -> list[Check]:
         """Gold must be correct, every listed cheat must not."""
-        ...
 
 
 class RewardFunction(Protocol):
@@ -413,4 +399,3 @@ class RewardFunction(Protocol):
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
-        ...

@@ -44,6 +44,10 @@ CURVES = {
     "entropy": "actor/entropy", "dead_groups": "groups/zero_variance", "tokens": "response_length/mean",
     "step_s": "time/step_s", "sample_s": "time/sample_s", "update_s": "time/update_s", "right": "train/acc",
 }  # fmt: skip
+CREDIT = {"traced": "credit/traced", "located": "credit/located", "seconds": "time/credit_s"}
+"""Of every step of a training with blame by execution."""
+FORMS = {"assertion": re.compile(r"^\s*assert\b", re.MULTILINE), "docstring": re.compile(r'"""')}
+"""How programs are written beyond what is asked: that they check themselves, and that they are explained."""
 LONGEST = 1200
 """Characters of an answer in the gallery."""
 WANTED = {"became right": 5, "became wrong": 3, "mended": 4, "not mended": 2}
@@ -130,6 +134,12 @@ def second_tries(answers: Iterable[Facts]) -> dict[str, dict[str, str]]:
     return marks
 
 
+def forms_of(answers: Iterable[Facts]) -> dict[str, int]:
+    """How many first answers to MBPP are written in each form."""
+    texts = [row["answer"] for row in answers if row["turn"] == 0 and set_of(row["problem"]) == SHOWN]
+    return {name: sum(bool(form.search(text)) for text in texts) for name, form in FORMS.items()} if texts else {}
+
+
 def short(value: Any) -> Any:
     """Four digits are enough."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
@@ -144,13 +154,17 @@ def arm_facts(part: Part) -> Facts:
     facts["memory_gb"] = facts["memory_gb"] or 0
     if rows and "groups/zero_variance" in rows[0]:
         facts["curves"] = {name: [short(row.get(key, 0.0)) for row in rows] for name, key in CURVES.items()}
+    if rows and CREDIT["traced"] in rows[0]:
+        facts["credit"] = {name: [short(row[key]) for row in rows] for name, key in CREDIT.items()}
     errors = Counter((set_of(row["problem"]), row["error"]) for row in part.answers if row["turn"] == 0)
     facts["errors"] = {f"{data}: {error}": count for (data, error), count in sorted(errors.items())}
+    facts["forms"] = forms_of(part.answers)
     return {**facts, "goals": goals_of(part.card), "second": second_tries(part.answers)}
 
 
 def kept(parts: list[Part], sampled: dict[str, Facts], against: list[tuple[str, str]]) -> Facts:
-    """Everything the tables are made of; problems that some arm has no verdict on are left out for all."""
+    """Everything the tables are made of, base first; problems that some arm has no verdict on are left out for all."""
+    parts = sorted(parts, key=lambda part: part.name != "base")
     shared = set.intersection(*(set(part.card["outcomes"]) for part in parts))
     every = set.union(*(set(part.card["outcomes"]) for part in parts))
     sets = [*dict.fromkeys(SETS.values()), "other"]

@@ -1,7 +1,8 @@
-"""What a 1.5B code model kept of three skills: python studies/interference/qwen_skills_tables.py [FILE]
+"""What a 1.5B code model kept of three skills: python studies/interference/qwen_skills_tables.py [FILE [TURNS]]
 
 A matrix of stages and skills for every arm, what each arm forgot, and what guards kept beside plain training, as
-QWEN_DECLARATION.md says. Scores are in %, differences in points; intervals are for problems only.
+QWEN_DECLARATION.md says; where TURNS is given, `mixed` of FILE beside plain training in turn of TURNS, another round on
+the same problems. Scores are in %, differences in points; intervals are for problems only.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ AT_ONCE = "mixed"
 def stages(exams: Exams, arm: str, seed: int) -> dict[str, str]:
     """Moment -> the name of what was examined then, where it was; a training that was cut has no end."""
     between = {"after code": f"code_s{seed}", "after sql": f"{arm}_after_sql_s{seed}"} if arm != AT_ONCE else {}
-    moments = {"before": "base", **between, "after countdown": f"{arm}_s{seed}"}
+    last = "after countdown" if arm != AT_ONCE else "after all at once"
+    moments = {"before": "base", **between, last: f"{arm}_s{seed}"}
     return {at: name for at, name in moments.items() if name in exams.arms and not exams.arms[name].get("cut")}
 
 
@@ -95,8 +97,23 @@ def guards(exams: Exams, seed: int) -> str:
     return markdown(["guard − plain", "code and sql", "p (Holm)", "countdown"], rows)
 
 
+def beside_turns(exams: Exams, turns: Exams) -> str:
+    """The mixture against the untrained model and against each seed that was trained in turn, problem by problem."""
+    if exams.skills != turns.skills:
+        raise SystemExit("the two rounds have other problems")
+    others = {"before": "base"} | {f"plain in turn, seed {seed}": f"plain_s{seed}" for seed in (0, 1)}
+    rows = [
+        [f"{AT_ONCE} − {told}"]
+        + [between(compare(right(turns, name, data), right(exams, f"{AT_ONCE}_s0", data))) for data in SKILLS]
+        for told, name in others.items()
+    ]
+    return markdown(["difference", *SKILLS.values()], rows)
+
+
 def every_table(exams: Exams) -> Iterator[tuple[str, str]]:
     """Title and lines of all of them, seed by seed."""
+    if "plain_s0" not in exams.arms:
+        yield "Every skill at the end, in %", matrix(exams, 0)
     for seed in (0, 1):
         if f"plain_s{seed}" in exams.arms:
             yield f"Every skill after every stage, seed {seed}, in %", matrix(exams, seed)
@@ -108,7 +125,11 @@ def every_table(exams: Exams) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print them."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    for title, table in every_table(Exams(path)):
+    exams = Exams(path)
+    tables = list(every_table(exams))
+    if len(sys.argv) > 2:
+        tables.append(("All at once beside in turn, in points", beside_turns(exams, Exams(Path(sys.argv[2])))))
+    for title, table in tables:
         print(f"### {title}\n\n{table}\n")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,37 @@ ARMS: dict[str, tuple[str, ...]] = {
     "average": ("guard.type=average",),
     "replay": ("guard.type=replay", "guard.share=0.25", MEMORY),
 }
+
+
+@dataclass(frozen=True)
+class Round:
+    """A declared comparison: all arms of its seeds, and which of ours are held against which free ones in area."""
+
+    arms: Mapping[str, tuple[str, ...]]
+    seeds: tuple[int, ...]
+    own: tuple[str, ...]
+    free: tuple[str, ...]
+
+
+def kl_rows(count: int) -> tuple[str, ...]:
+    """The exact KL of the first round on fewer remembered answers per step."""
+    return (*(word for word in ARMS["kl_full"] if not word.startswith("guard.rows=")), f"guard.rows={count}")
+
+
+ROUNDS = {
+    1: Round(ARMS, SEEDS, ("safe", "safe_proximal"), ("l2", "penalty", "average")),
+    2: Round(
+        {
+            **{arm: ARMS[arm] for arm in ("plain", "average", "l2")},
+            "kl_full_8": kl_rows(8),
+            "kl_full_16": kl_rows(16),
+        },
+        tuple(range(6, 12)),
+        ("kl_full_8", "kl_full_16"),
+        ("l2", "average"),
+    ),
+}
+"""Each has seeds of its own, so their lines lie in one file; the rate is the one that the first round's pilot chose."""
 
 
 class Study:
@@ -95,9 +127,9 @@ def chosen_rate(rows: Sequence[Row]) -> float:
     return max(learns, key=lambda rate: kept[rate].forgetting) if learns else FALLBACK
 
 
-def complete(rows: Sequence[Row]) -> dict[int, dict[str, Row]]:
-    """Seed -> its runs, for the seeds of which every arm has ended, all from one start."""
+def complete(rows: Sequence[Row], asked: Round = ROUNDS[1]) -> dict[int, dict[str, Row]]:
+    """Seed -> its runs, for the seeds of a round of which every arm has ended, all from one start."""
     by: dict[tuple[int, str], dict[str, Row]] = {}
-    for row in rows:
+    for row in (row for row in rows if row["seed"] in asked.seeds):
         by.setdefault((row["seed"], row["born"]), {}).setdefault(row["arm"], row)
-    return {seed: runs for (seed, _), runs in sorted(by.items(), reverse=True) if len(runs) == len(ARMS)}
+    return {seed: runs for (seed, _), runs in sorted(by.items(), reverse=True) if runs.keys() >= asked.arms.keys()}

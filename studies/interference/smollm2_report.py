@@ -1,4 +1,4 @@
-"""Tables of smollm2_skills.py, as SMOLLM2_DECLARATION.md says: python studies/interference/smollm2_report.py [FILE]
+"""Tables of smollm2_skills.py, as SMOLLM2_DECLARATION.md says: python studies/interference/smollm2_report.py
 
 Success in %, differences in points, [ ] are 95 % intervals of Student's t over seeds. With fewer complete seeds than
 the declaration asks for, what there is is described and nothing is tested.
@@ -6,6 +6,7 @@ the declaration asks for, what there is is described and nothing is tested.
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from second_guards import p_value
-from smollm2_arms import ARMS, KEPT, SKILLS, STAGE, chosen_rate, complete, success
+from smollm2_arms import ARMS, KEPT, ROUNDS, SKILLS, STAGE, Round, chosen_rate, complete, success
 from tables import SHOWN, table
 
 from rlvrlab.evals.statistics import holm
@@ -28,7 +29,6 @@ from job_lines import Row, rows_of  # noqa: E402
 REFERENCE = (0.0, 0.5)
 NEEDED = 4
 """Complete seeds without which nothing is tested."""
-OWN, FREE = ("safe", "safe_proximal"), ("l2", "penalty", "average")
 WHEN = ("before", *(f"after {skill}" for skill in SKILLS))
 Runs = dict[int, dict[str, Row]]
 """Seed -> arm -> its run."""
@@ -59,10 +59,15 @@ def kept_of(runs: Sequence[Row]) -> list[Retention]:
     return [retention(success(row), [0, 1, 2]) for row in runs]
 
 
+def arms_of(runs: Runs) -> list[str]:
+    """Those of the round that these seeds belong to, in the declared order; of a trial's seeds the first round's."""
+    return list(next((one.arms for one in ROUNDS.values() if runs.keys() <= {*one.seeds}), ARMS))
+
+
 def matrix(runs: Runs) -> str:
     """Every skill after every stage, mean over seeds; what the arms of a seed share is told once."""
     lines = []
-    for arm in ARMS:
+    for arm in arms_of(runs):
         own = np.array([success(by[arm]) for by in runs.values() if arm in by])
         if not len(own):
             continue
@@ -75,7 +80,7 @@ def matrix(runs: Runs) -> str:
 def arms_table(runs: Runs) -> str:
     """What each arm has at the end, what it forgot and learnt, alone and against plain training of the same seeds."""
     lines, tested = [], dict[str, float]()
-    for arm in ARMS:
+    for arm in arms_of(runs):
         seeds = [seed for seed, by in runs.items() if arm in by and "plain" in by]
         if not seeds:
             continue
@@ -91,7 +96,7 @@ def arms_table(runs: Runs) -> str:
         tested[arm] = t_test(less) if len(seeds) >= NEEDED else math.nan
         lines.append([arm, str(len(seeds)), *cells, told(mean_interval(less), "+"), "", cut,
                       told(mean_interval(learnt), "+")])  # fmt: skip
-    if len(runs) >= NEEDED and all(len(by) == len(ARMS) for by in runs.values()):
+    if len(runs) >= NEEDED and all(len(by) == len(arms_of(runs)) for by in runs.values()):
         for arm, p in zip(tested, holm(list(tested.values())), strict=True):
             next(line for line in lines if line[0] == arm)[7] = f"{p:.3f}"
     heads = ["arm", "seeds", "average", "worst skill", "forgetting", "learning", "forgetting − plain's", "p (Holm)",
@@ -108,12 +113,12 @@ def points(runs: Runs, arm: str) -> np.ndarray:
 def areas(runs: Runs) -> str:
     """The hypervolume of every arm, with plain's point."""
     heads = ["arm", f"area above {REFERENCE} [95 %]"]
-    return table(heads, [[arm, told(area(points(runs, arm), REFERENCE), "", 1.0, 3)] for arm in ARMS])
+    return table(heads, [[arm, told(area(points(runs, arm), REFERENCE), "", 1.0, 3)] for arm in arms_of(runs)])
 
 
-def own_against_free(runs: Runs) -> str:
-    """The six declared differences of areas."""
-    pairs = [(one, other) for one in OWN for other in FREE]
+def own_against_free(runs: Runs, asked: Round) -> str:
+    """The declared differences of areas."""
+    pairs = [(one, other) for one in asked.own for other in asked.free]
     gaps = [compare_areas(points(runs, one), points(runs, other), REFERENCE) for one, other in pairs]
     adjusted = holm([p_value(gap, len(runs)) for gap in gaps])
     lines = [
@@ -126,7 +131,7 @@ def own_against_free(runs: Runs) -> str:
 def costs(runs: Runs) -> str:
     """Seconds of the steps of both stages, against plain's of the same seed, and memory; several runs shared a card."""
     lines = []
-    for arm in ARMS:
+    for arm in arms_of(runs):
         seeds = [seed for seed, by in runs.items() if arm in by and "plain" in by]
         if not seeds:
             continue
@@ -150,11 +155,11 @@ def pilots(rows: Sequence[Row]) -> str:
     return table(["rate", "start's average", "learning", "forgetting"], lines)
 
 
-def report(rows: Sequence[Row]) -> str:
-    """All tables that the lines allow."""
-    ended = [row for row in rows if row["kind"] == "run"]
+def report(rows: Sequence[Row], asked: Round = ROUNDS[1]) -> str:
+    """All tables of a round that the lines allow."""
+    ended = [row for row in rows if row["kind"] == "run" and row["seed"] in asked.seeds]
     pilot = [row for row in rows if row["kind"] == "pilot"]
-    whole = dict(sorted(complete(ended).items()))
+    whole = dict(sorted(complete(ended, asked).items()))
     texts = []
     if pilot:
         rate = next((row["rate"] for row in rows if row["kind"] == "rate"), chosen_rate(pilot))
@@ -172,7 +177,7 @@ def report(rows: Sequence[Row]) -> str:
     if whole:
         texts.append(f"### Areas\n\n{areas(whole)}")
     if len(whole) >= NEEDED:
-        texts.append(f"### Our own against what is free\n\n{own_against_free(whole)}")
+        texts.append(f"### Our own against what is free\n\n{own_against_free(whole, asked)}")
     return "\n".join(texts)
 
 
@@ -184,5 +189,14 @@ def everything(rows: Sequence[Row]) -> Runs:
     return {seed: max(by[seed].values(), key=len) for seed in sorted(by)}
 
 
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path, default=KEPT, help="lines that are not kept yet")
+    parser.add_argument("--round", type=int, choices=ROUNDS, default=1, help="which of the declared comparisons")
+    asked = parser.parse_args()
+    print(report(rows_of(asked.file), ROUNDS[asked.round]))
+
+
 if __name__ == "__main__":
-    print(report(rows_of(Path(sys.argv[1]) if len(sys.argv) > 1 else KEPT)))
+    main()

@@ -6,8 +6,9 @@
 
 `all` makes the starts, runs the pilot of the rate, chooses it (`rate`), and works through arms and seeds, every run a
 process of its own: `start SEED`, `pilot RATE`, `first SEED`, `run ARM SEED`. Lines that are there are not run again; a
-seed that was cut in an earlier session, whose weights are gone, is begun anew. `--work` is where weights, logs and
-lines go, `--words` are further words of the recipe, for trials on another model.
+seed that was cut in an earlier session, whose weights are gone, is begun anew. `--round 2` runs the declaration's
+second comparison, at the rate that the first one's pilot chose. `--work` is where weights, logs and lines go, `--words`
+are further words of the recipe, for trials on another model.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from nano_runs import rights
-from smollm2_arms import ARMS, KEPT, PILOT, RATES, SEEDS, SKILLS, STAGE, WORK, Study, chosen_rate, complete
+from smollm2_arms import KEPT, PILOT, RATES, ROUNDS, SKILLS, STAGE, WORK, Round, Study, chosen_rate, complete
 
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.loop import bare_steps, stage_ended
@@ -121,31 +122,33 @@ def first(study: Study, seed: int) -> None:
 
 def run(study: Study, arm: str, seed: int) -> None:
     """Second and third stage under a guard."""
-    rate, words = study.rate(), list(ARMS[arm])
+    asked = next(one for one in ROUNDS.values() if seed in one.seeds)
+    rate, words = study.rate(), list(asked.arms[arm])
     assert rate is not None, "the pilot comes before"
     if words:
         words.append(f"guard.protected={json.dumps(list(SKILLS[:2]))}")
     study.note({"kind": "run", "arm": arm, **trained(study, seed, "first", SKILLS[1:], rate, words)[1]})
 
 
-def run_all(study: Study, processes: int, seconds: float) -> None:
+def run_all(study: Study, processes: int, seconds: float, asked: Round = ROUNDS[1]) -> None:
     """Starts, pilot, choice, then seed by seed what is missing."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to end"))  # the queue then ends what it has begun
     queue = Queue(study.work / "logs", processes, time.monotonic() + seconds)
     if study.rate() is None:
-        queue.run([job(study, "start", seed) for seed in (PILOT, *SEEDS)[:processes]])
+        queue.run([job(study, "start", seed) for seed in (PILOT, *asked.seeds)[:processes]])
         queue.run([job(study, "pilot", rate) for rate in RATES])
         if time.monotonic() < queue.deadline:
             study.note({"kind": "rate", "rate": chosen_rate(study.rows("pilot"))})
     if study.rate() is not None:
-        ended = complete(study.rows("run"))
-        left = queue.run([one for seed in SEEDS if seed not in ended for one in seed_jobs(study, seed)])
+        ended = complete(study.rows("run"), asked)
+        missing = [seed for seed in asked.seeds if seed not in ended]
+        left = queue.run([one for seed in missing for one in seed_jobs(study, seed, asked)])
         print(f"{len(left)} left; the same command goes on" if left else "all runs are there")
 
 
-def seed_jobs(study: Study, seed: int) -> list[Job]:
+def seed_jobs(study: Study, seed: int, asked: Round) -> list[Job]:
     """Start, first stage and arms of one seed."""
-    return [job(study, "start", seed), job(study, "first", seed), *(job(study, "run", arm, seed) for arm in ARMS)]
+    return [job(study, "start", seed), job(study, "first", seed), *(job(study, "run", arm, seed) for arm in asked.arms)]
 
 
 def job(study: Study, kind: str, *names: Any) -> Job:
@@ -172,7 +175,8 @@ def keep_lines(study: Study) -> None:
     """Add the lines of this work folder to the kept ones, each once."""
     texts = [json.dumps(row) for path in (KEPT, study.lines) for row in rows_of(path)]
     KEPT.write_text("".join(f"{text}\n" for text in dict.fromkeys(texts)))
-    print(f"{len(dict.fromkeys(texts))} lines, complete seeds: {sorted(complete(study.rows('run')))}")
+    ended = sorted(seed for one in ROUNDS.values() for seed in complete(study.rows("run"), one))
+    print(f"{len(dict.fromkeys(texts))} lines, complete seeds: {ended}")
 
 
 def main() -> None:
@@ -184,11 +188,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=5, help="runs at a time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="everything that still runs then is ended")
     parser.add_argument("--stage", type=int, default=STAGE, help="GRPO steps of each skill, for trials")
+    parser.add_argument("--round", type=int, choices=ROUNDS, default=1, help="which of the declared comparisons")
     parser.add_argument("--words", nargs="*", default=[], help="further words of the recipe, for trials")
     asked = parser.parse_args()
     study, names = Study(asked.work, asked.stage, asked.words), asked.names
     if asked.verb == "all":
-        run_all(study, asked.processes, asked.seconds)
+        run_all(study, asked.processes, asked.seconds, ROUNDS[asked.round])
     elif asked.verb == "keep":
         keep_lines(study)
     elif asked.verb == "rate":

@@ -58,7 +58,7 @@ def recipe(seed: int, words: list[str]) -> Any:
 
 def start(seed: int) -> Row:
     """The policy that every arm of a seed begins with."""
-    return {"seed": seed, "accuracy": pretrained(recipe(seed, ['phases=["sft"]']), WORK / f"start_{seed}")}
+    return {"seed": seed, "accuracy": pretrained(recipe(seed, ['phases=["sft"]']), WORK / f"start_{seed}")[1]}
 
 
 def run(job: tuple[str, int, int]) -> Row:

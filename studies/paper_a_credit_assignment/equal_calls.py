@@ -5,105 +5,57 @@
     python studies/paper_a_credit_assignment/equal_calls.py final --processes 12
     python studies/paper_a_credit_assignment/equal_calls.py report          # and equal_calls_results.json
 
-`--design equal_calls_small` does the smaller comparison that equal_calls_small.md declares.
-Seeds are the units: one number per run, paired by seed, Student's t over the differences.
+`--design equal_calls_small` does the smaller comparison that equal_calls_small.md declares, `--design
+equal_calls_smollm2` the one with SmolLM2-135M on a GPU, at equal calls and at equal tokens (equal_calls_smollm2.md).
+There every start and run is a process of its own: `start SEED`, `run ARM SEED`. Lines that are there are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import fcntl
 import json
 import math
+import signal
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from spending import MACHINE, WORK, examined, from_start, pretrained, spending
+from equal_calls_design import DESIGNS, Design
+from equal_calls_report import report
+from spending import MACHINE, WORK, examined, from_start, memory, pretrained, spending
 
-from rlvrlab.evals.statistics import holm
-from rlvrlab.recipe import load_recipe
-from rlvrlab.student import t_quantile
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import bare_steps
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))
+import job_processes  # noqa: E402
 from job_lines import Row, rows_of, run_missing  # noqa: E402
 
-
-@dataclass(frozen=True)
-class Design:
-    """How large a comparison is; each has a declaration of its name."""
-
-    name: str
-    calls: int
-    """Verdicts per run."""
-    candidates: int
-    """So many settings of each arm are tried, the first ones listed; with one there is nothing to tune."""
-    tuning: tuple[int, ...]
-    """Seeds that choose among them."""
-    final: tuple[int, ...]
-
-    def file(self, what: str) -> Path:
-        """A committed file of this comparison."""
-        return HERE / f"{self.name}_{what}.json"
-
-    @property
-    def runs(self) -> Path:
-        """Where finished runs are noted."""
-        return WORK / f"{self.name}_runs.jsonl"
-
-
-DESIGNS = {
-    one.name: one
-    for one in (
-        Design("equal_calls", 14_000, 3, (100, 101, 102), tuple(range(8))),
-        Design("equal_calls_small", 3_000, 1, (), tuple(range(20, 28))),
-    )
-}
-CANDIDATES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "grpo": (("grpo.learning_rate=5e-4",), ("grpo.learning_rate=1e-3",), ("grpo.learning_rate=2.5e-4",)),
-    "tree": (
-        ("credit.branches=[4, 2]",),
-        ("credit.branches=[4, 2]", "credit.credit_normalization=group"),
-        ("credit.branches=[2, 2, 2]", "credit.credit_normalization=group"),
-    ),
-    "trace": (("credit.before=group",), ("credit.before=zero",), ("credit.before=zero", "credit.weight=2")),
-    "doubly_robust": (("credit.weight=1",), ("credit.weight=0.5",), ("credit.weight=0.25",)),
-}
-"""Three settings of each arm; the first is the default."""
-STARTS = WORK / "equal_calls_starts.jsonl"
 Job = tuple[Design, str, int, int, int]
 """Arm, candidate, seed and the most steps."""
+MOST_STEPS = 1000
+LIMITS = {"start": 300.0, "run": 450.0}
+"""Seconds after which a process of its own is taken for one that hangs."""
 
 
-def recipe(arm: str, candidate: int, seed: int, words: tuple[str, ...] = ()) -> Any:
-    """An arm's recipe with one of its candidates, with data and training of this seed."""
-    given = [f"seed={seed}", f"data.seed={seed}", *CANDIDATES[arm][candidate], *words]
-    return load_recipe(HERE / f"equal_calls_{arm}.toml", given)
+def start(job: tuple[Design, int]) -> Row:
+    """Make the policy that every arm of a seed begins with."""
+    (design, seed), began = job, time.time()
+    sft = design.recipe("grpo", 0, seed, ('phases=["sft"]',))
+    step, accuracy = pretrained(sft, design.start_folder(seed), design.enough)
+    return {"seed": seed, "accuracy": accuracy, "steps": step, "seconds": round(time.time() - began, 1)} | memory()
 
 
-def start_folder(seed: int) -> Path:
-    """Where the policy lies that every arm of a seed begins with."""
-    return WORK / f"equal_calls_start_{seed}"
-
-
-def start(seed: int) -> Row:
-    """Make that policy."""
-    return {"seed": seed, "accuracy": pretrained(recipe("grpo", 0, seed, ('phases=["sft"]',)), start_folder(seed))}
-
-
-def start_accuracy(seed: int) -> float:
+def start_accuracy(design: Design, seed: int) -> float:
     """What it solves of the held-out problems."""
-    return next(row["accuracy"] for row in rows_of(STARTS) if row["seed"] == seed)
+    return next(row["accuracy"] for row in rows_of(design.starts) if row["seed"] == seed)
 
 
 def run(job: Job) -> Row:
-    """One run, up to the step in which its calls are spent; one that fails is begun again, once."""
+    """One run, up to the step in which its budgets are spent; one that fails is begun again, once."""
     try:
         return attempt(job)
     except Exception as error:
@@ -117,42 +69,50 @@ def run(job: Job) -> Row:
 def attempt(job: Job) -> Row:
     """One run from its start."""
     design, arm, candidate, seed, most_steps = job
-    lab = build_lab(recipe(arm, candidate, seed, tuple(from_start(start_folder(seed), most_steps))))
+    words = tuple(from_start(design.start_folder(seed), most_steps))
+    lab = build_lab(design.recipe(arm, candidate, seed, words))
     traced = tokens = 0.0
     lab.engine.freeze_reference()
-    row: Row = {"arm": arm, "candidate": candidate, "seed": seed, "machine": MACHINE, "start": start_accuracy(seed)}
+    known = start_accuracy(design, seed)
+    row: Row = {"arm": arm, "candidate": candidate, "seed": seed, "machine": MACHINE, "start": known}
     with spending(lab) as spent:
-        for step, outcome in enumerate(bare_steps(lab, lab.resolved.phase("grpo"), WORK)):
+        for step, outcome in enumerate(bare_steps(lab, lab.resolved.phase("grpo"), WORK), start=1):
             written = float(sum(len(rollout.completion.tokens) for rollout in outcome.rollouts))
             tokens += outcome.metrics.get("tree/drawn_tokens", written)
             traced += outcome.metrics.get("credit/traced", 0.0)
-            if spent.calls >= design.calls or step + 1 == most_steps:
-                more = {"tokens": tokens, "traced": traced, "whole": spent.calls >= design.calls}
-                row["end"] = examined(lab, spent, step + 1) | more
+            due = {
+                at: step == design.cap or used >= design.budgets[at]
+                for at, used in (("end", spent.calls), ("tokens_end", tokens))
+                if at in design.budgets and at not in row
+            }
+            if any(due.values()) or step == most_steps:
+                found = examined(lab, spent, step) | {"tokens": tokens, "traced": traced}
+                row |= {at: found | {"whole": over} for at, over in due.items() if over or step == most_steps}
+            if row.keys() >= design.budgets.keys():
                 break
-    return row
+    return row | memory()
 
 
 def failed_twice(job: Job, words: str) -> Row:
     """As declared: it is reported, and counts with the accuracy of its start."""
-    _, arm, candidate, seed, _ = job
-    known = start_accuracy(seed)
-    end = {"step": 0, "tokens": 0.0, "accuracy": known, "whole": True}
+    design, arm, candidate, seed, _ = job
+    known = start_accuracy(design, seed)
+    end = {"step": 0, "tokens": 0.0, "calls": 0, "accuracy": known, "whole": True}
     facts = {"arm": arm, "candidate": candidate, "seed": seed, "machine": MACHINE}
-    return facts | {"start": known, "end": end, "failed": words}
+    return facts | {"start": known, **dict.fromkeys(design.budgets, end), "failed": words}
 
 
 def whole(rows: list[Row]) -> list[Row]:
-    """The runs that came to their end."""
-    return [row for row in rows if row["end"]["whole"]]
+    """The runs that came to their end, or to both of them."""
+    return [row for row in rows if all(row[at]["whole"] for at in ("end", "tokens_end") if at in row)]
 
 
 def chosen(rows: list[Row], design: Design) -> dict[str, int]:
     """The best candidate of each arm on the tuning seeds; the first of equal ones."""
     if design.candidates == 1:
-        return dict.fromkeys(CANDIDATES, 0)
+        return dict.fromkeys(design.arms, 0)
     best = {}
-    for arm in CANDIDATES:
+    for arm in design.arms:
         means = []
         for number in range(design.candidates):
             own = [row for row in rows if (row["arm"], row["candidate"]) == (arm, number)]
@@ -165,85 +125,103 @@ def chosen(rows: list[Row], design: Design) -> dict[str, int]:
     return best
 
 
-def sign_flips(difference_S: np.ndarray) -> float:
-    """Share of all 2ⁿ sign patterns whose mean is at least as far from zero as the one seen."""
-    flips = np.array(list(itertools.product((1, -1), repeat=len(difference_S))))
-    means = np.abs(flips @ difference_S)
-    return float(np.mean(means >= means[0] - 1e-12))
-
-
-def difference(difference_S: np.ndarray) -> tuple[float, float, float]:
-    """Mean and 95 % interval of Student's t over seeds."""
-    mean, half = float(difference_S.mean()), float("inf")
-    if len(difference_S) > 1:
-        half = t_quantile(0.95, len(difference_S) - 1) * float(difference_S.std(ddof=1)) / len(difference_S) ** 0.5
-    return mean, mean - half, mean + half
-
-
-def report(rows: list[Row], settings: dict[str, int], design: Design) -> str:
-    """Every arm minus GRPO of the same seed, over the final seeds that every arm has run on."""
-    by = {(row["arm"], row["seed"]): row["end"] for row in rows if row["candidate"] == settings[row["arm"]]}
-    lines = ["| arm | setting | seeds | steps | tokens | accuracy | minus GRPO [95 %] | p (Holm) |", "|---" * 8 + "|"]
-    versus, cells = dict[str, float](), list[list[str]]()
-    seeds = [seed for seed in design.final if all((arm, seed) in by for arm in CANDIDATES)]
-    if not seeds:
-        raise SystemExit(f"{design.name}: no final seed has runs of all arms; run `final` first")
-    for arm in CANDIDATES:
-        ends = [by[arm, seed] for seed in seeds]
-        gap_S = np.array([by[arm, seed]["accuracy"] - by["grpo", seed]["accuracy"] for seed in seeds])
-        told = "" if arm == "grpo" else "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * one for one in difference(gap_S)))
-        if arm != "grpo":
-            versus[arm] = sign_flips(gap_S)
-        means = [np.mean([end[key] for end in ends]) for key in ("step", "tokens", "accuracy")]
-        shown = [f"{means[0]:.0f}", f"{means[1]:,.0f}", f"{100 * means[2]:.1f}"]
-        cells.append([arm, " ".join(CANDIDATES[arm][settings[arm]]), str(len(seeds)), *shown, told])
-    adjusted = dict(zip(versus, holm(list(versus.values())), strict=True))
-    for line in cells:
-        p = f"{versus[line[0]]:.3f} ({adjusted[line[0]]:.3f})" if line[0] in versus else ""
-        lines.append(f"| {' | '.join([*line, p])} |")
-    return "\n".join(lines)
-
-
 def jobs(design: Design, which: str, most_steps: int) -> dict[str, Job]:
-    """The runs of the tuning or of the final seeds, by name."""
+    """The runs of the tuning or of the final seeds, by name, seed by seed."""
     if which == "tuning":
-        triples = [(arm, k, seed) for seed in design.tuning for arm in CANDIDATES for k in range(design.candidates)]
+        triples = [(arm, k, seed) for seed in design.tuning for arm in design.arms for k in range(design.candidates)]
     else:
-        settings = json.loads(design.file("chosen").read_text())
-        triples = [(arm, settings[arm], seed) for seed in design.final for arm in CANDIDATES]
+        settings = design.settings()
+        triples = [(arm, settings[arm], seed) for seed in design.final for arm in design.arms]
     return {" ".join(map(str, one)): (design, *one, most_steps) for one in triples}
 
 
-def run_all(path: Path, named: dict[str, Job], processes: int, seconds: float) -> None:
-    """What is missing: the starts of the seeds, then the runs."""
-    began, seeds = time.monotonic(), {str(seed): seed for *_, seed, _ in named.values()}
-    left = run_missing(STARTS, seeds, start, lambda row: str(row["seed"]), processes, seconds)
+def name_of(row: Row) -> str:
+    """A run's name among the jobs."""
+    return f"{row['arm']} {row['candidate']} {row['seed']}"
+
+
+def run_all(design: Design, named: dict[str, Job], processes: int, seconds: float) -> int:
+    """What is missing: the starts of the seeds, then the runs; how many are left."""
+    began, seeds = time.monotonic(), {str(seed): (design, seed) for *_, seed, _ in named.values()}
+    left = run_missing(design.starts, seeds, start, lambda row: str(row["seed"]), processes, seconds)
     if not left:
         seconds -= time.monotonic() - began
-        left = run_missing(path, named, run, lambda r: f"{r['arm']} {r['candidate']} {r['seed']}", processes, seconds)
-    print(f"{left} left; the same command goes on" if left else f"all {len(named)} runs are there")
+        left = run_missing(design.runs, named, run, name_of, processes, seconds)
+    return left
+
+
+def run_apart(design: Design, named: dict[str, Job], processes: int, seconds: float) -> int:
+    """The same, seed by seed, in processes of their own; whatever still runs when the time is over is ended."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to end"))  # the queue then ends what it has begun
+    queue = job_processes.Queue(WORK / f"{design.name}_logs", processes, time.monotonic() + seconds)
+    todo = dict[str, job_processes.Job]()
+    for _, arm, candidate, seed, most_steps in named.values():
+        for kind, names in (("start", [str(seed)]), ("run", [arm, str(seed)])):
+            one = apart(design, kind, names, f"{arm} {candidate} {seed}", most_steps)
+            todo.setdefault(one.name, one)
+    return len(queue.run(list(todo.values())))
+
+
+def apart(design: Design, kind: str, names: list[str], name: str, most_steps: int) -> job_processes.Job:
+    """One start or run as a process; a run waits for its seed's start."""
+    command = [sys.executable, __file__, kind, *names, "--design", design.name, "--steps", str(most_steps)]
+
+    def started() -> bool:
+        return any(str(row["seed"]) == names[-1] for row in rows_of(design.starts))
+
+    def ended() -> bool:
+        return any(name_of(row) == name for row in rows_of(design.runs))
+
+    ready, done = (lambda: True, started) if kind == "start" else (started, ended)
+    return job_processes.Job("_".join([kind, *names]), f"{kind} {names[0] if kind == 'run' else ''}",
+                             command, ready, done, LIMITS[kind])  # fmt: skip
+
+
+def note(path: Path, row: Row) -> None:
+    """One more line; processes write side by side."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(json.dumps(row) + "\n")
+
+
+def told(design: Design) -> str:
+    """The tables, from the lines of this machine where there are any; they are then kept as results."""
+    rows, results = whole(rows_of(design.runs)), design.file("results")
+    if rows:
+        results.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    if not results.exists():
+        raise SystemExit(f"{design.name}: no run has come to its end; run `final` first")
+    return report(json.loads(results.read_text()), design.settings(), design)
 
 
 def main() -> None:
-    """tuning, choose, final or report."""
+    """tuning, choose, final, report, or one start or run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("tuning", "choose", "final", "report"))
+    parser.add_argument("verb", choices=("tuning", "choose", "final", "report", *LIMITS))
+    parser.add_argument("names", nargs="*", help="of start: the seed; of run: arm and seed")
     parser.add_argument("--design", choices=DESIGNS, default="equal_calls")
     parser.add_argument("--processes", type=int, default=1, help="runs at a time; finished ones are not run again")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no run is started that would not end by then")
-    parser.add_argument("--steps", type=int, default=1000, help="the most steps of a run")
+    parser.add_argument("--steps", type=int, help="the most steps of a run, for trials")
     asked = parser.parse_args()
-    design, rows = DESIGNS[asked.design], whole(rows_of(DESIGNS[asked.design].runs))
-    settings, results = design.file("chosen"), design.file("results")
+    design = DESIGNS[asked.design]
+    most_steps = asked.steps or design.cap or MOST_STEPS
     if asked.verb == "choose":
-        settings.write_text(json.dumps(chosen(rows, design), indent=1) + "\n")
-        print(settings.read_text(), end="")
+        choice = chosen(whole(rows_of(design.runs)), design)
+        design.file("chosen").write_text(json.dumps(choice, indent=1) + "\n")
+        print(design.file("chosen").read_text(), end="")
     elif asked.verb == "report":
-        if rows:
-            results.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-        print(report(json.loads(results.read_text()), json.loads(settings.read_text()), design))
+        print(told(design))
+    elif asked.verb == "start":
+        note(design.starts, start((design, int(asked.names[0]))))
+    elif asked.verb == "run":
+        arm, seed = asked.names[0], int(asked.names[1])
+        note(design.runs, run((design, arm, design.settings()[arm], seed, most_steps)))
     else:
-        run_all(design.runs, jobs(design, asked.verb, asked.steps), asked.processes, asked.seconds)
+        named = jobs(design, asked.verb, most_steps)
+        left = (run_apart if design.apart else run_all)(design, named, asked.processes, asked.seconds)
+        print(f"{left} left; the same command goes on" if left else f"all {len(named)} runs are there")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from equal_calls import difference, sign_flips
+from equal_calls_report import difference, sign_flips
 from sparse import THRESHOLD, success
 
 from rlvrlab.evals.statistics import holm

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import platform
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,22 +23,37 @@ from rlvrlab.train.loop import bare_steps
 from rlvrlab.types import Problem, Verdict
 
 WORK = Path(__file__).parents[2] / ".cache" / "paper_a"
+LOOK_EVERY = 4
+"""Steps of SFT between two looks at what is solved."""
 MACHINE = f"{os.sysconf('SC_NPROCESSORS_ONLN')} × {platform.machine()}"
 
 
-def pretrained(resolved: Resolved, folder: Path) -> float:
-    """Train the SFT phase, save the policy that every arm of a seed begins with; its share of held-out problems."""
+def pretrained(resolved: Resolved, folder: Path, enough: float = math.inf) -> tuple[int, float]:
+    """Train the SFT phase and save the policy that every arm of a seed begins with: its steps, and its accuracy.
+
+    It ends early once `enough` of the held-out problems are solved, looked at every LOOK_EVERY steps.
+    """
     lab = build_lab(resolved)
-    deque(bare_steps(lab, lab.resolved.phase("sft"), WORK), maxlen=0)
-    lab.engine.publish()
+
+    def accuracy() -> float:
+        lab.engine.publish()
+        return evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens).value
+
+    step, solved = 0, None
+    for step, _ in enumerate(bare_steps(lab, lab.resolved.phase("sft"), WORK), start=1):
+        solved = accuracy() if enough < math.inf and step % LOOK_EVERY == 0 else None
+        if solved is not None and solved >= enough:
+            break
+    solved = accuracy() if solved is None else solved
     lab.engine.save(folder)
-    return evaluate_skills(lab.engine, lab.env, lab.dev, lab.recipe.rollout.max_tokens).value
+    (folder / "engine.safetensors").unlink(missing_ok=True)  # the optimiser's state: nobody goes on with it
+    return step, solved
 
 
-def from_start(folder: Path, steps: int) -> list[str]:
-    """The words of a recipe that go on with GRPO from a saved start, at a constant rate."""
-    model = f"engine.model={folder / 'huggingface'}"
-    return ['phases=["grpo"]', model, "optimizer.warmup_steps=0", "optimizer.decay=constant", f"grpo.steps={steps}"]
+def from_start(folder: Path, steps: int, phases: Sequence[str] = ("grpo",)) -> list[str]:
+    """The words of a recipe that go on with the last of the phases from a saved start, at a constant rate."""
+    model, constant = f"engine.model={folder / 'huggingface'}", ["optimizer.warmup_steps=0", "optimizer.decay=constant"]
+    return [f"phases={json.dumps(list(phases))}", model, *constant, f"{phases[-1]}.steps={steps}"]
 
 
 @dataclass
@@ -70,6 +86,15 @@ def spending(lab: Lab) -> Iterator[Spent]:
         yield spent
     finally:
         type(lab.env).verify_many = verify_many
+
+
+def memory() -> dict[str, Any]:
+    """GPU and the most memory that this process has reserved on it; nothing without one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return {}
+    return {"gpu": torch.cuda.get_device_name(), "reserved_gb": round(torch.cuda.max_memory_reserved() / 1e9, 2)}
 
 
 def examined(lab: Lab, spent: Spent, step: int) -> dict[str, Any]:

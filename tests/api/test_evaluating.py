@@ -14,6 +14,7 @@ from largest import COUNTDOWN, RECIPE, ROWS, forget, larger
 
 import rlvrlab
 from rlvrlab import Run, UserError, load_recipe
+from rlvrlab.record.evaluation import read_evaluation
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "python.ipynb"
 
@@ -117,7 +118,8 @@ def test_protocols_roles_and_folders(run: Run, tmp_path: Path) -> None:
     assert many.protocol == "EVAL@k" and "pass@4" in many.metrics and many.folder == tmp_path / "many"
     assert {row["sample"] for row in many.samples()} == {0, 1, 2, 3}
     budget = run.evaluate(budget=("tokens", 8), size=3, progress=False)
-    assert budget.protocol == "EVAL@budget"
+    spent = read_evaluation(budget.folder).examined["protocol"]["budget"]
+    assert budget.protocol == "EVAL@budget" and repr(spent["amount"]) == "8.0", "as `rlvr eval` has it: one hash"
     for options in ({"protocol": "@1", "n": 3}, {"protocol": "@budget"}, {"protocol": "@2"}):
         with pytest.raises(UserError, match="evaluate: "):
             run.evaluate(**options)

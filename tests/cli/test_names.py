@@ -12,7 +12,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from command_line import TINY, errors, inside, rlvr, tiny
 
-from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunName, run_folder
+from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunWord, run_folder
 from rlvrlab.cli.verbs import rlvr as program
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.shipped import files, home, recipe_file, shipped
@@ -99,7 +99,7 @@ def every_parameter() -> list[tuple[str, click.Parameter]]:
 def test_whatever_is_called_run_is_read_by_the_one_resolver() -> None:
     runs = [(words, p) for words, p in every_parameter() if p.name == "run" or "RUN" in (p.metavar or "")]
     assert len(runs) >= 7
-    other = [words for words, p in runs if not isinstance(p.type, RunName) and "TAG" not in p.metavar]
+    other = [words for words, p in runs if not isinstance(p.type, RunWord) and "TAG" not in p.metavar]
     assert other == []
 
 

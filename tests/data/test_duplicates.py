@@ -12,7 +12,8 @@ from planted import corpus, similarity
 
 from rlvrlab.data.near import BANDS, CROWD, ROWS, VALUES, near_duplicates, signed
 from rlvrlab.data.overlap import LENGTH, overlaps
-from rlvrlab.data.texts import Texts, normalised
+from rlvrlab.data.texts import Texts
+from rlvrlab.envs.answers import as_seen, normalised
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d1", "e", "+"]), max_size=12)
 
@@ -121,6 +122,7 @@ def test_scripts_without_spaces_are_compared_by_character() -> None:
 def test_normalisation() -> None:
     assert normalised("  Ａnn\u00a0HAS\n½ ") == "ann has 1⁄2"
     assert normalised("3 - 4") != normalised("3 + 4")
+    assert as_seen("\ufeffＡnn\u200b HAS\u00ad ½ ") == "ann has 1⁄2" and as_seen("3 - 4") != as_seen("3 + 4")
 
 
 def test_a_pair_exactly_at_the_threshold_is_reported(hashing: str) -> None:

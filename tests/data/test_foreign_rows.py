@@ -106,7 +106,7 @@ def test_any_call_of_a_tool_is_one_or_says_its_mistake(seed: int, text: str, sty
     for said in (text, f"<tool_call>{text}</tool_call>", f"<tool_call>{json.dumps(changed(CALL, rng))}</tool_call>"):
         call = call_in(said, style, ("sql", "python"))
         assert call is None or call.mistake or (call.tool in ("sql", "python") and isinstance(call.argument, str))
-        final_answer(said, style, ("sql", "python"))
+        final_answer(said, style, ("sql", "python"), 4)
 
 
 @given(seed=st.integers(0, 1 << 32))

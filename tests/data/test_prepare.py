@@ -404,3 +404,20 @@ def test_rates_fit_the_way_of_tuning(name: str) -> None:
     resolved = load_recipe(Path(name))
     usual = resolved.build("engine").preset().values["online.learning_rate"].value
     assert 1 / 6 < resolved.recipe.phase_tables["grpo"]["learning_rate"] / usual < 3
+
+
+SPELT = ("what  IS 2+2?", "What is 2+2?\u200b", "What is ２+2?", "What is 2+2?\n", "What is\u00a02+2?")
+
+
+def test_own_questions_of_test_are_not_trained_on_in_another_spelling(tmp_path: Path, monkeypatch, capsys) -> None:
+    others = [{"question": text, "answer": "4", "split": "train"} for text in SPELT]
+    wrong = {"question": "What is 2+2?", "answer": "5", "split": "dev"}
+    rows = [*others, wrong, {"question": "What is 2+2?", "answer": "4", "split": "test"}]
+    lines(
+        tmp_path / "own.jsonl", [*rows, {"question": "Name the capital of Peru.", "answer": "Lima", "split": "train"}]
+    )
+    code, out, _ = run(monkeypatch, capsys, tmp_path, "prepare", "own.jsonl", "--env", "answers")
+    assert code == 0 and "1 test, 1 train; dropped as duplicates: 6 (1 with another answer or other tests)" in out
+    assert [p.reference for p in problems_of(tmp_path)["own_train"]] == ["Lima"]
+    dropped = [row for _, row in read_rows(tmp_path / "data" / "own_duplicates_dropped.jsonl")]
+    assert [row["role"] for row in dropped if not row["same_answer"]] == ["dev"]

@@ -7,18 +7,29 @@ from engine_factories import hf
 from needs_torch import torch
 
 from rlvrlab.batch import batch_of
-from rlvrlab.engines.hf.memory import held_by_others, out_of_memory
+from rlvrlab.engines.hf import engine as engine_module
+from rlvrlab.engines.hf.memory import available, held_by_others, out_of_memory
+from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.errors import UserError
+from rlvrlab.objectives.sft import Sft
+from rlvrlab.types import Request, Sampling
 
 GB = 10**9
 ATTENTION = "Expected mha_graph.execute(handle, variant_pack, workspace_ptr.get()).is_good() to be true, but got false."
 CARD, CPU = torch.device("cuda"), torch.device("cpu")
 
 
-def shared(monkeypatch, free: float, own: float, total: float = 140) -> None:
-    """A card of which so many GB are free and so many are this process's."""
+def shared(monkeypatch, free: float, own: float, total: float = 140, used: float = 0, limit: float = 1) -> None:
+    """A card of which so many GB are free and so many are this process's, which may take a share of it."""
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (int(free * GB), int(total * GB)))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: int(own * GB))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: int(used * GB))
+
+    def fraction(device: object) -> float:
+        assert device is None or isinstance(device, int), "torch refuses a device without its number here"
+        return limit
+
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", fraction)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +65,21 @@ def test_who_else_holds_the_card_is_told_only_where_there_is_someone(monkeypatch
     assert held_by_others(CPU) == ""
 
 
+@pytest.mark.parametrize(
+    ("free", "own", "used", "limit", "expected"),
+    [
+        (100, 40, 40, 1, 100),
+        (100, 40, 10, 1, 130),  # what torch holds without using it is there too
+        (100, 20, 10, 0.25, 25),  # 15 below the limit of 35, and 10 held
+        (5, 20, 10, 0.25, 15),  # others hold the rest of the card
+        (100, 40, 38, 0.25, 2),  # a limit set after more was taken
+    ],
+)
+def test_what_a_process_may_take_is_within_its_limit(free, own, used, limit, expected, monkeypatch) -> None:
+    shared(monkeypatch, free=free, own=own, used=used, limit=limit)
+    assert available(CARD) == pytest.approx(expected * GB)
+
+
 def test_attention_without_memory_halves_once_and_then_names_remedy_and_others(monkeypatch) -> None:
     engine, batch = hf("llama", 4)(5), batch_of([tuple(range(3, 13))] * 8, [(i + 3, 4, 5) for i in range(8)])
 
@@ -67,3 +93,25 @@ def test_attention_without_memory_halves_once_and_then_names_remedy_and_others(m
     told = r"out of memory on cuda .*other processes hold about 100 GB .*; lower engine\.micro_tokens"
     with pytest.warns(UserWarning, match="halved"), pytest.raises(UserError, match=told):
         engine.logprobs(batch)
+
+
+def test_the_samplers_buffers_go_before_the_micro_batch_is_halved(monkeypatch) -> None:
+    engine, batch = hf("llama", 4)(5), batch_of([tuple(range(3, 13))] * 8, [(i + 3, 4, 5) for i in range(8)])
+    engine._sampler, notes = HfSampler(engine.model, engine.tokenizer, engine.device, graphs=True), []
+    requests = [Request((3, 4, 5), 2, ("buffers",), Sampling(max_tokens=3))]
+    answers, expected = engine.sample(requests), engine.gradient(batch, Sft())[0]
+    plain, whole = engine.body.hidden, engine.micro_tokens
+    assert engine._sampler.cache_bytes
+
+    def hidden(*args: object, **keys: object) -> object:
+        if engine._sampler.cache_bytes:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return plain(*args, **keys)
+
+    monkeypatch.setattr(engine.body, "hidden", hidden)
+    monkeypatch.setattr(engine_module, "note", lambda kind, words: notes.append(words))
+    assert torch.equal(engine.gradient(batch, Sft())[0], expected) and engine.micro_tokens == whole
+    assert engine.sample(requests) == answers and engine._sampler.cache_bytes
+    with pytest.warns(UserWarning, match="gave its buffers back: micro-batches are halved"):
+        assert torch.allclose(engine.gradient(batch, Sft())[0], expected, rtol=1e-4, atol=1e-7)
+    assert engine.micro_tokens == whole // 2 and len(notes) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import socket
 import threading
@@ -259,7 +260,15 @@ def test_adapters_come_and_go_and_the_base_stays(server: LocalServer, adapter: P
         ({"r": 0}, "another type"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"lora_alpha": None}, "No adapter found"),
+        ({"lora_alpha": float("inf")}, "no finite scale"),
+        ({"lora_alpha": float("nan")}, "no finite scale"),
+        ({"lora_alpha": 1e300}, "once they are merged"),
+        ({"r": float("inf")}, "No adapter found"),
+        ({"r": 10**400}, "No adapter found"),
+        ({"r": 3}, "no update of rank 3"),
+        ({"notes": "x" * (1 << 20)}, "no plain file of at most"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_odd_adapters_are_refused(
     server: LocalServer, adapter: Path, tmp_path: Path, changes: dict[str, Any], words: str
@@ -269,6 +278,61 @@ def test_odd_adapters_are_refused(
     (tmp_path / "adapter_config.json").write_text(json.dumps(settings | changes))
     status, content = post(server, "/v1/load_lora_adapter", {"lora_name": "odd", "lora_path": str(tmp_path)})
     assert status == 400 and words in content["detail"] and "odd" not in server.adapters
+
+
+ODD_TENSORS: dict[str, Callable[[str, Any], Any]] = {
+    "no tensors": lambda name, tensor: None,
+    "other ranks": lambda name, tensor: tensor[:, :-1].contiguous() if ".lora_B." in name else tensor,
+    "rows": lambda name, tensor: tensor[0].contiguous() if ".lora_A." in name else tensor,
+    "too large": lambda name, tensor: (tensor + 1) * 1e19,
+    "not a number": lambda name, tensor: tensor * float("nan"),
+}
+
+
+@pytest.mark.parametrize("change", ODD_TENSORS.values(), ids=ODD_TENSORS)
+def test_tensors_that_cannot_be_merged_are_refused_when_they_are_loaded(
+    server: LocalServer, adapter: Path, tmp_path: Path, change: Callable[[str, Any], Any]
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    shutil.copy(adapter / "adapter_config.json", tmp_path)
+    tensors = {n: change(n, t) for n, t in load_file(adapter / "adapter_model.safetensors").items()}
+    save_file({n: t for n, t in tensors.items() if t is not None}, tmp_path / "adapter_model.safetensors")
+    status, content = post(server, "/v1/load_lora_adapter", {"lora_name": "odd", "lora_path": str(tmp_path)})
+    assert status == 400 and str(tmp_path) in content["detail"] and "odd" not in server.adapters, content
+
+
+def test_no_name_stands_for_weights_that_are_left_over(server: LocalServer, adapter: Path, tmp_path: Path) -> None:
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    shutil.copytree(adapter, tmp_path / "weak")
+    (tmp_path / "weak" / "adapter_config.json").write_text(json.dumps(settings | {"lora_alpha": 0.001}))
+    base, unload = tokens(server, "base"), "/v1/unload_lora_adapter"
+    assert post(server, "/v1/load_lora_adapter", {"lora_name": "a", "lora_path": str(adapter)})[0] == 200
+    assert tokens(server, "a") != base and post(server, unload, {"lora_name": "a"})[0] == 200
+    assert post(server, "/v1/load_lora_adapter", {"lora_name": "\0", "lora_path": str(tmp_path / "weak")})[0] == 200
+    assert tokens(server, "\0") == base and post(server, unload, {"lora_name": "\0"})[0] == 200
+
+
+def test_a_pipe_in_place_of_an_adapter_is_refused(server: LocalServer, adapter: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "adapter_config.json")
+    load = {"lora_name": "pipe", "lora_path": str(tmp_path)}
+    status, content = post(server, "/v1/load_lora_adapter", load)
+    assert status == 400 and "no plain file" in content["detail"]
+
+
+def test_folders_that_hang_hold_up_neither_answers_nor_their_callers(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = threading.Event()
+    monkeypatch.setattr("rlvrlab.engines.hf.serving.READ_S", 0.2)
+    monkeypatch.setattr(server.server.merging, "read", lambda folder: done.wait(60))
+    try:
+        for number in range(min(32, (os.cpu_count() or 1) + 4)):  # as many threads as asyncio keeps for such work
+            status, content = post(server, "/v1/load_lora_adapter", {"lora_name": f"f{number}", "lora_path": "/x"})
+            assert status == 503 and "could not be read" in content["detail"] and not server.adapters
+        assert tokens(server, "base")
+    finally:
+        done.set()
 
 
 def test_pickles_and_adapters_of_other_models_are_refused(server: LocalServer, adapter: Path, tmp_path: Path) -> None:

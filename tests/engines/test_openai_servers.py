@@ -10,6 +10,7 @@ import pytest
 from faulty_server import FaultyServer, chat, http, question
 
 from rlvrlab.engines.openai import ModelChanged, Reply, Servers, ServersGone
+from rlvrlab.engines.openai import servers as openai_servers
 from rlvrlab.engines.openai.wire import chat_body
 from rlvrlab.errors import UserError
 from rlvrlab.types import Finish, Sampling
@@ -285,6 +286,14 @@ def test_a_server_without_a_model_list_is_known_by_its_answers() -> None:
                 assert ask(servers, ["a"])["a"].text == "ok"
 
 
+def test_of_a_greeting_without_end_only_the_beginning_is_kept() -> None:
+    with FaultyServer(echo) as server:
+        server.greeting = lambda s, b, n: http(200, chat("Blue." * 1_000_000, s.models[0]))
+        with Servers([server.url], **FAST) as servers:
+            [facts] = servers.identity()["servers"]
+            assert facts["greeting"].startswith("Blue.Blue.") and len(facts["greeting"]) == 1000
+
+
 def test_nobody_there_is_one_clear_error() -> None:
     with FaultyServer(echo) as server:
         gone = server.url
@@ -323,6 +332,79 @@ def test_a_lost_server_is_tried_once_for_the_next_adapter_and_used_again_when_it
         assert not lost.down
 
 
+def test_whoever_joins_the_list_during_a_call_is_asked_and_who_left_it_is_not() -> None:
+    words = [str(i) for i in range(60)]
+    with FaultyServer(echo) as one, FaultyServer(echo) as two:
+        roster = [one.url]
+        with Servers([one.url], "m", concurrency=4, roster=lambda: roster, **FAST) as servers:
+            with one.held(after=5):
+                stream = servers.replies((word, chat_body(word, Sampling(8), 7)) for word in words)
+                found = dict(next(stream))
+                roster = [f"{one.url}/v1", two.url]
+                until = time.monotonic() + 60
+                while not servers.replicas.changes and time.monotonic() < until:
+                    time.sleep(0.02)  # all who ask wait for the first one: the second is met meanwhile
+            for ready in stream:
+                found |= dict(ready)
+            assert two.requests and {word: reply.text for word, reply in found.items()} == {
+                w: f"said {w}" for w in words
+            }
+            assert [(change.url, change.there) for change in servers.changes()] == [(two.url, True)]
+            roster, asked = [two.url], one.requests
+            ask(servers, words)
+            assert one.requests == asked
+            assert [(c.url, c.there, c.why) for c in servers.changes()] == [(one.url, False, "no longer on the list")]
+
+
+@pytest.mark.parametrize("kind", ["other name", "other probabilities"])
+def test_who_joins_with_another_model_is_left_out_and_the_work_goes_on(kind: str) -> None:
+    def greeting(logprob: float) -> Any:
+        return lambda s, b, n: http(200, chat("Blue.", logprobs={"content": [{"token": "B", "logprob": logprob}]}))
+
+    with FaultyServer(echo) as one, FaultyServer(echo, ["other"] if kind == "other name" else None) as two:
+        one.greeting = greeting(-0.1)
+        two.greeting = greeting(-2.0) if kind == "other probabilities" else two.greeting
+        roster = [one.url]
+        with Servers([one.url], "m", roster=lambda: roster, **FAST) as servers:
+            roster = [one.url, two.url]
+            servers.switch("m")
+            assert ask(servers, ["a", "b"])["b"].text == "said b" and two.requests == 0
+            (told,) = servers.changes()
+            assert told.url == two.url and not told.there and "not taken" in told.why
+            two.models, two.greeting = ["m"], greeting(-0.1)  # mended under the same address
+            servers.switch("m")
+            assert [(change.url, change.there) for change in servers.changes()] == [(two.url, True)]
+
+
+def test_a_server_that_came_back_with_other_weights_ends_the_call() -> None:
+    """Also when the model asked for is another by then, so that nothing of its own is left to compare with."""
+
+    def greeting(logprob: float) -> Any:
+        return lambda s, b, n: http(
+            200, chat("Blue.", b["model"], logprobs={"content": [{"token": "B", "logprob": logprob}]})
+        )
+
+    names = ["m", "n"]
+    with FaultyServer(echo, names) as one, FaultyServer(echo, names) as two:
+        one.greeting = two.greeting = greeting(-0.1)
+        with Servers([one.url, two.url], "m", **FAST) as servers:
+            servers.replicas.absent(servers.replicas.all[1], "nobody there")
+            two.greeting = greeting(-2.0)
+            with pytest.raises(ModelChanged, match=f"{two.url}: answers with other probabilities than {one.url}"):
+                servers.switch("n")
+
+
+def test_a_lost_server_that_hangs_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_servers, "RETURN_S", 0.05)
+    with FaultyServer(echo) as one, FaultyServer(echo) as two, Servers([one.url, two.url], "m", **FAST) as servers:
+        servers.replicas.absent(servers.replicas.all[1], "nobody there")
+        two.greeting = lambda *_: None
+        began = time.monotonic()
+        servers.switch("m")
+        assert time.monotonic() - began < FAST["start_s"] / 2
+        assert ask(servers, ["a"])["a"].text == "said a"
+
+
 def test_keys_go_to_the_server_and_nowhere_else() -> None:
     with FaultyServer(echo) as server, Servers([server.url], key="sk-very-secret", **FAST) as servers:
         ask(servers, ["a"])
@@ -353,6 +435,9 @@ ODD = [
     "http://x/?q=1",
     "ftp://user:secret@x",
     "a:secret@x",
+    "http://x:65536",
+    "http://user:secret@x:port",
+    "http://[x",
 ]
 
 

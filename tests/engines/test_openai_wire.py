@@ -104,6 +104,9 @@ GOOD = {"text": "7", "finish_reason": "stop", "token_ids": [5], "logprobs": {"to
         {"token_ids": [-1]},
         {"token_ids": [5.0]},
         {"token_ids": [True]},
+        {"token_ids": [10**30]},
+        {"logprobs": {"tokens": ["token_id:-5"], "token_logprobs": [-0.5]}, "token_ids": None},
+        {"logprobs": {"tokens": [f"token_id:{10**30}"], "token_logprobs": [-0.5]}, "token_ids": None},
         {"token_ids": 5},
         {"logprobs": {"token_logprobs": [float("nan")]}},
         {"logprobs": {"token_logprobs": [None]}},
@@ -139,6 +142,15 @@ def test_nothing_said_a_thought_and_a_call_are_empty_answers() -> None:
     assert text({"content": None}, 1) == "" == text({"content": ""}, 9)
     assert text({"content": None, "tool_calls": [{}]}, 9) == ""
     assert text({"content": None, "reasoning_content": "3+4"}, 9) == "<think>3+4</think>"
+
+
+@pytest.mark.parametrize("count", [10**400, 10**30, 1 << 53])
+def test_a_count_of_tokens_that_nobody_could_write_is_no_answer(count: int) -> None:
+    """Taken as it is, it ended the evaluation after the last answer, and every resumption of it."""
+    usage = {"usage": {"completion_tokens": 300}}
+    assert parse({"choices": [GOOD], **usage})[0].gen_tokens == 300
+    with pytest.raises(BadAnswer, match="a count of tokens"):
+        parse({"choices": [GOOD], "usage": {"completion_tokens": count}})
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.envs.split import role_in_training_set, role_of, role_of_key
+from rlvrlab.envs.split import Asked, each_once, role_in_training_set, role_of, role_of_key
 from rlvrlab.registry import find
-from rlvrlab.types import Role
+from rlvrlab.types import Problem, Role
 
 ROLES: tuple[Role, ...] = ("train", "dev", "test")
 LETTERS = {"train": ".", "dev": "d", "test": "t"}
@@ -112,3 +112,19 @@ def test_one_tenth_each_is_held_out_or_as_many_as_asked_for() -> None:
     assert [role_of_key(key, held_out=2) for key in range(10, 20)] == ["test"] * 2 + ["dev"] * 2 + ["train"] * 6
     assert "".join(LETTERS[role_of("x", i)] for i in range(30)) == ".............dd..td....tt.t..."
     assert [role_in_training_set(role) for role in ROLES] == ["train", "dev", "train"]
+
+
+def asked(question: str, answer: str, role: Role) -> Asked:
+    return Asked(question, question, Problem(question, "own", "own", question, answer, role=role))
+
+
+@pytest.mark.parametrize("other", ["what  IS 2+2?", "What is 2+2?\u200b", "What is ２+2?", "What is\u00a02+2?\n"])
+@pytest.mark.parametrize("answer", ["4", "four"])
+def test_a_question_that_another_role_asks_in_another_spelling_is_left_out(other: str, answer: str) -> None:
+    rows = [asked(other, answer, "train"), asked("Of 3+3?", "6", "train"), asked("What is 2+2?", "4", "test")]
+    assert [(p.prompt, p.role) for p in each_once(rows)] == [("Of 3+3?", "train"), ("What is 2+2?", "test")]
+
+
+def test_in_one_role_a_spelling_may_change_the_answer() -> None:
+    rows = [asked("Next after a?", "b", "dev"), asked("Next after A?", "B", "dev"), asked(" Next after a?", "b", "dev")]
+    assert [p.prompt for p in each_once(rows)] == ["Next after a?", "Next after A?"]

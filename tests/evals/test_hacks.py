@@ -212,7 +212,7 @@ def test_tests_that_are_held_back_show_what_the_paid_ones_miss() -> None:
     by_heart = [f" return {table!r}.get(str([x]))\n" for table in known]
     learnt = env.verify_many(list(zip(problems, by_heart, strict=True)))
     solved = env.verify_many([(p, str(env.gold(p))) for p in problems])
-    assert all(v.correct and (v.parts["proxy"], v.parts["hidden"]) == (1.0, 1.0) for v in solved)
+    assert all(v.correct and (v.parts["proxy"], v.parts["hidden"]) == (1.0, 1.0) for v in solved), solved
     assert all(v.correct and v.parts["proxy"] == 1.0 and v.parts["hidden"] < 0.5 for v in learnt)
     metrics = answer_metrics(list(zip(problems, learnt, strict=True)))
     assert metrics["hack/proxy_gap"] > 0.5 and "hack/proxy_gap" in {one.metric for one in findings(metrics)}

@@ -40,6 +40,7 @@ from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.recipe.load import load_tables
 from rlvrlab.recipe.parse import parse_overrides, parse_toml
+from rlvrlab.record.redact import redact
 from rlvrlab.registry import find
 from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segment import segment
@@ -181,7 +182,9 @@ TARGETS = (
     Target("task", as_object(task_of), "value", (BadAnswer, UserError)),
     Target("model answer", as_object(parse_reply), "value", (BadAnswer,)),
     Target("submitted row", as_object(published), "value", (BadAnswer, UserError)),
-    Target("tool call", lambda text: (call_in(text, "chat", ("sql",)), final_answer(text, "chat", ("sql",))), "json"),
+    Target(
+        "tool call", lambda text: (call_in(text, "chat", ("sql",)), final_answer(text, "chat", ("sql",), 4)), "json"
+    ),
     Target("program_in", lambda text: extract.program_in(text, "f", "def f(x):\n"), "python"),
     Target("query_in", extract.query_in, "sql"),
     Target("value_in", extract.value_in, "text"),
@@ -204,6 +207,7 @@ TARGETS = (
     Target("study", study, "toml", (LabError,)),
     Target("plan of a baseline", lambda text: plan_from_text(text, Path("p.toml"), Path()), "toml", (LabError,)),
     Target("overrides", lambda text: parse_overrides(text.split("\n")), "toml", (LabError,)),
+    Target("redacted text", lambda text: redact({"text": text, "words": [text]}), "text"),
     Target("jsonl rows", rows(".jsonl"), "json", (UserError,), binary=True),
     Target("json rows", rows(".json"), "json", (UserError,), binary=True),
     Target("csv rows", rows(".csv"), "csv", (UserError,), binary=True),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from judge_server import Running
 
 from rlvrlab.judge.isolation import probe
 from rlvrlab.judge.judge import Judge
@@ -46,3 +47,10 @@ def data() -> Path:
 @pytest.fixture
 def corpus() -> Path:
     return shared_folder("judge_corpus")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    one = Running()
+    yield one
+    one.close()

@@ -14,62 +14,23 @@ import types
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judge_server import ADDS, CONTEST, NO_TEXTS, Running, submission
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.server import JudgeServer
-from rlvrlab.judge.fusion.submissions import published
 from rlvrlab.judge.fusion.wire import deadline_s, limits_of, task_to_wire
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.task_forms import task_of
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.pool import Pool
-from rlvrlab.judge.workers.worker import Worker
 from rlvrlab.judge.written import Written
 from rlvrlab.types import Problem
-
-
-class Running:
-    """A server on a loop in its own thread."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.server = JudgeServer(Pool(size=2), port=0, **settings)
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self.thread.start()
-        asyncio.run_coroutine_threadsafe(self.server.start(), self.loop).result()
-        self.url = f"http://127.0.0.1:{self.server.port}"
-
-    def post(self, path: str, content: Any, **headers: str) -> tuple[int, Any, dict[str, str]]:
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        request = urllib.request.Request(
-            self.url + path, data=body, headers={"Content-Type": "application/json", **headers}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=120) as answer:
-                return answer.status, json.loads(answer.read()), dict(answer.headers)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read()), dict(error.headers)
-
-    def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.server.stop(), self.loop).result()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
-        self.loop.close()
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    one = Running()
-    yield one
-    one.close()
 
 
 def test_run_code(running: Running) -> None:
@@ -117,18 +78,8 @@ def test_files_travel_both_ways(running: Running) -> None:
     assert (trapped["status"], trapped["files"]) == ("Success", {})  # the program did nothing wrong
 
 
-CASES = (("1 2", "3"), ("5 5", "10"))
-CONTEST = {"id": 7, "test": [{"input": {"stdin": given}, "output": {"stdout": wanted}} for given, wanted in CASES]}
-ADDS = "Here:\n```python\nprint(sum(map(int, input().split())))\n```"
-
-
 FRACTION = ["tuple", [["tuple", [["Fraction", "1e3000"]]], 1, ["dict", []]]]
 STDIO: dict[str, Any] = {"kind": "stdio", "tests": [["", ""]]}
-
-
-def submission(completion: str, row: dict[str, Any], **config: Any) -> dict[str, Any]:
-    settings = {"provided_data": row, "dataset_type": "CommonOJDataset", **config}
-    return {"dataset": "mine", "id": row["id"], "completion": completion, "config": settings}
 
 
 @pytest.mark.parametrize(
@@ -177,11 +128,6 @@ def test_bad_requests_are_named(running: Running, path: str, content: Any, statu
     assert (found, "detail" in answer) == (status, True)
 
 
-RIGHT = "```python\ndef f(x):\n    return x + 1\n```"
-MBPP = {"id": 1, "test_list": ["assert f(1) == 2"], "entry_point": "f", "canonical_solution": "def f(x): return x + 1"}
-NO_TEXTS: tuple[Any, ...] = (5, 0.5, True, [], ["x = 1"], {}, {"code": "x = 1"})
-
-
 @pytest.mark.parametrize("nothing", [None, *NO_TEXTS], ids=repr)
 def test_what_is_no_text_is_a_broken_request_and_no_wrong_answer(running: Running, nothing: Any) -> None:
     syntax = {"code": "x = 1", "task": {"kind": "syntax"}}
@@ -196,40 +142,11 @@ def test_what_is_no_text_is_a_broken_request_and_no_wrong_answer(running: Runnin
     assert status == 422 and answer["detail"].startswith("items[0].code: None")
 
 
-@pytest.mark.parametrize("value", NO_TEXTS, ids=repr)
-@pytest.mark.parametrize("field", ["entry_point", "prompt", "begun", "canonical_solution", "test_setup_code"])
-def test_a_submitted_row_whose_texts_are_none_is_refused(running: Running, field: str, value: Any) -> None:
-    row = {**MBPP, field: value}
-    status, answer, _ = running.post("/submit", submission(RIGHT, row))
-    assert status == 422 and answer["detail"].startswith(f"provided_data.{field}: "), answer
-    status, answer, _ = running.post("/submit", submission(RIGHT, {**MBPP, "test_list": [MBPP["test_list"][0], value]}))
-    assert status == 422 and "tests[1]" in answer["detail"], answer
-
-
 @pytest.mark.parametrize("field", ["stdin", "files", "fetch_files"])
 @pytest.mark.parametrize("value", [0, 5, False, 0.5, {"a": 5}, [5]], ids=repr)
 def test_parts_of_a_run_are_held_to_their_types(running: Running, field: str, value: Any) -> None:
     status, answer, _ = running.post("/run_code", {"code": "x = 1", "language": "python", field: value})
     assert status == 422 and field in answer["detail"]
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        pytest.param("rel_tol", 10**400, id="huge"),
-        ("abs_tol", True),
-        ("abs_tol", -1),
-        ("rel_tol", "1"),
-        ("kind", ["float"]),
-        ("depth", 1),
-    ],
-)
-def test_the_comparison_of_a_submission_is_checked_like_that_of_a_task(
-    running: Running, field: str, value: Any
-) -> None:
-    status, answer, _ = running.post("/submit", submission(ADDS, CONTEST, extra={"comparison": {field: value}}))
-    assert status == 422
-    assert answer["detail"].startswith("config.extra.comparison") and field in answer["detail"]
 
 
 def test_reading_a_batch_keeps_nobody_else_waiting(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,116 +195,6 @@ def test_data_sets_that_it_keeps_are_listed_asked_for_and_judged_by_id() -> None
         assert status == 422 and "/list_ids" in json.dumps(answer)
     finally:
         running.close()
-
-
-def test_submit_contest(running: Running) -> None:
-    _, answer, _ = running.post("/submit", submission(ADDS, CONTEST))
-    assert answer["accepted"] is True and [test["passed"] for test in answer["tests"]] == [True, True]
-    _, wrong, _ = running.post(
-        "/submit", submission("```python\nprint(3)\n```", CONTEST, extra={"run_all_cases": True})
-    )
-    assert wrong["accepted"] is False and [test["passed"] for test in wrong["tests"]] == [True, False]
-    _, first, _ = running.post("/submit", submission("```python\nprint(0)\n```", CONTEST))
-    assert [test["passed"] for test in first["tests"]] == [False], "all are run, the first failed one is told"
-    _, prose, _ = running.post("/submit", submission("I do not know.", CONTEST))
-    assert prose["accepted"] is False and prose["extracted_code"] == ""
-
-
-@pytest.mark.parametrize(
-    ("printed", "wanted", "accepted"),
-    [
-        ("\\xff", "\ufffd", False),
-        ("\\xef\\xbf\\xbd", "\ufffd", True),
-        ("\\xff", "\udcff", True),
-        ("?", "\udcff", False),
-    ],
-)
-def test_outputs_are_compared_as_bytes(running: Running, printed: str, wanted: str, accepted: bool) -> None:
-    """Bytes that are no text are not the sign that stands for them."""
-    row = {"id": 1, "test": [{"input": {"stdin": ""}, "output": {"stdout": wanted}}]}
-    program = f"```python\nimport sys\nsys.stdout.buffer.write(b'{printed}')\n```"
-    assert running.post("/submit", submission(program, row))[1]["accepted"] is accepted
-
-
-@pytest.mark.parametrize("test", [{"input": {"stdin": "\ud800"}}, {"output": {"stdout": "\ud800"}}])
-def test_half_a_character_is_the_rows_fault(running: Running, test: dict[str, Any]) -> None:
-    status, answer, _ = running.post("/submit", submission(ADDS, {"id": 1, "test": [test]}))
-    assert status == 422 and "surrogate" in answer["detail"]
-
-
-ASSERTS = {"id": 1, "test": "def check(candidate):\n    assert candidate(1) == 2\n", "entry_point": "f"}
-
-
-def test_submit_keeps_wrong_answers_bad_rows_and_machine_failures_apart(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SandboxFusion's server answers 500 where its sandbox failed; `accepted: false` is for answers alone."""
-    broken = {**ASSERTS, "test": "import nothing_of_this_name\n" + str(ASSERTS["test"])}
-    assert running.post("/submit", submission(RIGHT, ASSERTS))[1]["accepted"] is True
-    assert running.post("/submit", submission(RIGHT.replace("1", "2"), ASSERTS))[1]["accepted"] is False
-    status, answer, _ = running.post("/submit", submission(RIGHT, broken))
-    assert status == 422 and "bad task" in answer["detail"]
-    for nothing in (None, ["def f(): pass"], 5):
-        status, answer, _ = running.post("/submit", submission(RIGHT, ASSERTS) | {"completion": nothing})
-        assert status == 422 and "completion: " in answer["detail"]
-
-    async def fail(*_: object) -> Any:
-        raise InfrastructureError("no process numbers are left")
-
-    monkeypatch.setattr(Worker, "run", fail)
-    monkeypatch.setattr(Worker, "start", fail)
-    for completion, row in ((ADDS, CONTEST), (RIGHT, {**ASSERTS, "test": f"{ASSERTS['test']}\nimport math\n"})):
-        status, answer, _ = running.post("/submit", submission(completion, row))
-        assert status == 500 and "the machine failed, not the answer" in answer["detail"], answer
-    assert running.post("/run_code", {"code": "1", "language": "python"})[1]["status"] == "SandboxError"
-    fusion = pytest.importorskip("sandbox_fusion", reason="needs the PyPI package sandbox-fusion")
-    form = submission(ADDS, CONTEST)
-    form["config"] = fusion.TestConfig(**form["config"])
-    with pytest.raises(Exception, match="responded with code 500"):
-        fusion.submit(fusion.SubmitRequest(**form), endpoint=running.url, max_attempts=1)
-
-
-def test_submit_asserts_cannot_be_passed_by_leaving(running: Running) -> None:
-    row = {"id": 1, "entry_point": "add", "test": "def check(candidate):\n    assert candidate(1, 2) == 3"}
-    good = "```python\ndef add(a, b): return a + b\n```"
-    assert running.post("/submit", submission(good, row))[1]["accepted"] is True
-    for exploit in (
-        "import sys; sys.exit(0)",
-        "import os\ndef add(a, b): os._exit(0)",
-        "class E:\n    def __eq__(s, o): return True\ndef add(a, b): return E()",
-    ):
-        assert running.post("/submit", submission(f"```python\n{exploit}\n```", row))[1]["accepted"] is False
-    mbpp = {"id": 2, "entry_point": "add", "test_list": ["assert add(1, 2) == 3"]}
-    assert running.post("/submit", submission(good, mbpp))[1]["accepted"] is True
-
-
-ADD = "def add(a, b):\n    return a + b\n"
-PUBLISHED = {
-    "mbpp": {"id": 11, "content": "Add.", "labels": {"test_setup_code": "ZERO = 0"}, "canonical_solution": ADD,
-             "test_list": ["assert set([add(1, 2)]) == {3}", "assert add(ZERO, 1) == 1"]},
-    "mbpp, JSON in strings": {"id": 11, "content": "Add.", "labels": json.dumps({"test_setup_code": ""}),
-                              "test_list": json.dumps(["assert add(1, 2) == 3", "assert (add(0, 1)) == 1"])},
-    "humaneval": {"task_id": "HumanEval/x", "prompt": "def add(a, b):\n    'Add.'\n",
-                  "canonical_solution": "    return a + b\n", "entry_point": "add",
-                  "test": "def check(candidate):\n    assert candidate(1, 2) == 3\n"},
-    "humaneval, labelled": {"id": 0, "content": "def add(a, b):\n    'Add.'\n", "labels": '{"entry_point":"add"}',
-                            "test": "import numpy\ndef check(candidate):\n    assert candidate(1, 2) == numpy.int8(3)"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("row", PUBLISHED.values(), ids=PUBLISHED)
-def test_submit_takes_rows_of_sandbox_fusions_own_data_sets(running: Running, row: dict[str, Any]) -> None:
-    form = {"dataset": "any", "id": row.get("id", row.get("task_id"))}
-    other = {**row, "id": 99, "task_id": "other", "test": "assert False", "test_list": ["assert False"]}
-    for data, code, accepted in (
-        (row, ADD, True),
-        ([other, {**row, "task_id": row.get("task_id")}], ADD, True),
-        (row, "def add(a, b):\n    return a - b", False),
-        (row, "import os; os._exit(0)", False),
-    ):
-        config = {"provided_data": data}
-        status, answer, _ = running.post("/submit", {**form, "completion": f"```python\n{code}\n```", "config": config})
-        assert (status, answer.get("accepted")) == (200, accepted), answer
 
 
 def test_batch_judge(running: Running) -> None:
@@ -591,15 +398,6 @@ def test_verls_reward_code_works_unchanged(running: Running) -> None:
     assert score == 1.0, details
 
 
-def test_a_row_with_many_names_is_read_in_linear_time() -> None:
-    """Which function is tested is looked for among all calls, on the loop that serves everybody."""
-    text = " ".join(f"a{i}(" for i in range(20_000)) + " b( b("
-    solution = "\n".join(f"def c{i}(): pass" for i in range(20_000))
-    started = time.process_time()
-    assert published({"test": text, "canonical_solution": solution})["entry_point"] == "b"
-    assert time.process_time() - started < 1.0
-
-
 def test_a_timeout_beyond_all_numbers_is_the_callers_mistake() -> None:
     for name in ("run_timeout", "compile_timeout"):
         with pytest.raises(UserError, match=name):
@@ -649,12 +447,3 @@ def test_a_program_imports_the_files_beside_it(running: Running) -> None:
     request = {"code": code, "language": "python", "files": {n: base64.b64encode(c).decode() for n, c in files.items()}}
     _, answer, _ = running.post("/run_code", request)
     assert answer["run_result"]["stdout"] == "2 True\n", answer
-
-
-def test_a_submission_in_another_language_is_refused(running: Running) -> None:
-    form = submission(RIGHT, MBPP)
-    form["config"]["language"] = "cpp"
-    status, answer, _ = running.post("/submit", form)
-    assert status == 422 and answer["detail"].startswith("config.language: 'cpp'"), answer
-    form["config"]["language"] = "python"
-    assert running.post("/submit", form)[1]["accepted"] is True

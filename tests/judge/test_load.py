@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +28,7 @@ from rlvrlab.judge.jail.supervisor import LEAST_PATIENCE_S, Crew, Watch
 from rlvrlab.judge.jail.waits import EXCUSED_PER_CPU, EXCUSED_S, EXCUSED_WALLS, MOST_EXCUSED_THREADS
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, TestsTask
-from rlvrlab.judge.workers import worker
+from rlvrlab.judge.workers import stolen, worker
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import ErrorKind
 
@@ -186,6 +190,95 @@ def test_too_much_cpu_time_is_too_much_even_if_nobody_looked(judge: Judge) -> No
     """A test that needs a hair more than its limit ends before the next look: the kernel's count decides."""
     program = "import time\nwhile time.process_time() < 0.103: pass\nprint('ok')"
     assert judge.verify(StdioTask((("", "ok"),), limits=Limits(cpu_s=0.1)), program).error is ErrorKind.TIMEOUT
+
+
+@pytest.mark.parametrize(("share", "attempts"), [(0.1, 1), (0.5, 3)])
+def test_a_time_limit_is_doubted_while_a_hypervisor_takes_the_processors(
+    monkeypatch: pytest.MonkeyPatch, share: float, attempts: int
+) -> None:
+    """It counts part of what it takes as the program's time: 0.6 s of work were seen to cost 12 s of CPU time."""
+    monkeypatch.setattr(stolen, "stolen_s", lambda: share * stolen.CORES * time.monotonic())
+    monkeypatch.setattr(stolen.Stretch, "_read_at", 0.0)
+    ran: list[Any] = []
+    collect = worker.Child.collect
+    monkeypatch.setattr(worker.Child, "collect", lambda child, ended: ran.append(collect(child, ended)) or ran[-1])
+    with Judge(workers=1) as robbed:
+        task = StdioTask((("", "ok"),), limits=Limits(cpu_s=0.3))
+        assert robbed.verify(task, "while True: pass").error is ErrorKind.TIMEOUT
+        assert sum(one.killed == "cpu" for one in ran) == attempts
+        assert robbed.verify(task, "print('ok')").correct
+
+
+def test_where_the_kernel_tells_nothing_of_theft_nothing_was_stolen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for told in (b"", b"cpu 1 2 3", b"cpu  1 2 3 4 5 6 7 x 0 0"):
+        monkeypatch.setattr(stolen, "content", lambda _, told=told: told)
+        assert stolen.stolen_s() == 0.0
+    monkeypatch.setattr(stolen, "content", lambda _: b"cpu  1 2 3 4 5 6 7 250 0 0\ncpu0 1 2 3")
+    assert stolen.stolen_s() == 250 / os.sysconf("SC_CLK_TCK")
+
+
+def descendants() -> set[int]:
+    """The processes that this one has started, and those that they have."""
+    found = [os.getpid()]
+    for pid in found:
+        for started in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, started.read_text().split())
+    return {*found[1:]}
+
+
+def cpu_used(pid: int) -> float:
+    """CPU seconds of a process; without end for one that has ended."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("inf")
+    return float("inf") if state == "Z" else (int(rest[10]) + int(rest[11])) / os.sysconf("SC_CLK_TCK")
+
+
+BURN = (
+    "from time import process_time as now\ndef burn(seconds):\n    end = now() + seconds\n    while now() < end: pass\n"
+)
+ONCE = BURN + "def f(x, asked=[]):\n    asked or burn(0.6)\n    asked.append(x)\n    return 2\n"
+TWICE = BURN + "def f(x):\n    burn(0.25)\n    return 2\n"
+AT_THE_TOP = BURN + "burn(0.6)\ndef f(x): return 2\n"
+PIECES = ("assert f(1) == (2, 0)[0]",) * 2
+CASE = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.assertEqual(f(1), 2)"
+OVERSPENT = {
+    "calls": (CallsTask("f", (Call((1,), 2),) * 2), ONCE),
+    "tests": (TestsTask("f", PIECES), ONCE),
+    "inprocess": (TestsTask("f", PIECES, inprocess=True), ONCE),
+    "calls, top level": (CallsTask("f", (Call((1,), 2),)), AT_THE_TOP),
+    "tests, top level": (TestsTask("f", PIECES), AT_THE_TOP),
+    "inprocess, top level": (TestsTask("f", PIECES, inprocess=True), AT_THE_TOP),
+    "a case of unittest": (TestsTask("f", (CASE,), inprocess=True), ONCE),
+    "two calls of one piece": (TestsTask("f", ("a = f(1)\nb = f(2)\nassert a + b == 4",)), TWICE),
+    "the tests": (TestsTask("f", (BURN + "burn(0.3 * f(1))",)), "def f(x): return 2"),
+}
+
+
+@pytest.mark.parametrize("what", OVERSPENT)
+def test_what_used_too_much_is_too_much_even_if_nobody_looked(what: str) -> None:
+    """The worker that looks gets no processor until twice of what may be has been used, and what is right was said."""
+    task, program = OVERSPENT[what]
+    task = replace(task, limits=Limits(cpu_s=0.3, job_cpu_s=9.0, wall_s=20.0))
+    others = descendants()
+    with Judge(workers=1) as alone, ThreadPoolExecutor(1) as thread:
+        assert alone.verify(CallsTask("f", (Call((1,), 2),)), "def f(x): return 2").correct
+        watching = descendants() - others
+        asked = thread.submit(alone.verify, task, program)
+        started: list[int] = []
+        while not started and not asked.done():
+            started = [pid for pid in descendants() - others - watching if cpu_used(pid) > 0.1]
+            time.sleep(0.005)
+        for pid in watching:
+            os.kill(pid, signal.SIGSTOP)
+        latest = time.monotonic() + 15
+        while started and cpu_used(started[0]) < 0.9 and time.monotonic() < latest:
+            time.sleep(0.02)
+        for pid in watching:
+            os.kill(pid, signal.SIGCONT)
+        assert asked.result().error is ErrorKind.TIMEOUT
 
 
 @pytest.mark.parametrize("size", [4096, 1 << 16])

@@ -313,3 +313,9 @@ def test_exceptions_arrive_in_the_tests_as_the_kinds_they_are_of(
     task = TestsTask("f", (EXPECTS.format(kind=kind, about=about),))
     verdict = judge.verify(task, code)
     assert verdict.correct is right, verdict
+
+
+def test_pieces_that_are_left_after_an_end_share_their_names(judge: Judge) -> None:
+    pieces = ("a = f(0)\nassert a == 0", "b = f(1)\nassert b == 1", "c = f(2)\nassert c == 2", "assert b + c == f(3)")
+    verdict = judge.verify(TestsTask("f", pieces), "import os\ndef f(i): return i if i else os._exit(0)")
+    assert (verdict.passed, verdict.total) == (3, 4), verdict

@@ -79,7 +79,7 @@ def test_right_and_wrong_answers_see_the_same(monkeypatch: pytest.MonkeyPatch, n
             seen.clear()
             verdict = judge.verify(TASKS[name], answering(TASKS[name], value))
             assert verdict.passed == (passed if verdict.total > 1 else passed == 5) and verdict.flags == (), verdict
-            views.append(([role for role in started if role not in ("asserts", "unaided")], b"".join(seen)))
+            views.append(([role for role in started if role not in ("asserts", "unaided", "faults")], b"".join(seen)))
     assert views[0] == views[1] == views[2]
     assert b"".join(views[0][1].split()) == b"01234"
     if "checker" in name:
@@ -142,6 +142,17 @@ CATCHING = {
         "f",
     ),
     "import contextlib\nwith contextlib.suppress({what}):\n    assert f(0) == 0": ("AssertionError", "Exception"),
+    "import unittest\nwith unittest.TestCase().assertRaises({what}):\n    assert f(0) == 99": (
+        "AssertionError",
+        "expected_exception=AssertionError",
+    ),
+    "import unittest\ndef g():\n    assert f(0) == 99\nunittest.TestCase().assertRaises({what}, g)": (
+        "AssertionError",
+    ),
+    "from concurrent.futures import ThreadPoolExecutor as Pool\ndef g():\n    assert f(0) == 99\n"
+    "assert Pool(1).submit(g).{what}": ("exception()",),
+    "import asyncio\nasync def g():\n    assert f(0) == 99\nasync def h():\n"
+    "    return await asyncio.gather(g(), {what})\nassert asyncio.run(h())[0]": ("return_exceptions=True",),
     "def g():\n    try:\n        assert f(0) == 0\n    finally:\n        {what}\ng()": ("return",),
 }
 
@@ -186,3 +197,31 @@ def test_tests_that_call_less_after_a_wrong_answer_are_flagged(judge: Judge, tes
     verdict = judge.verify(TestsTask("f", (test,)), "def f(x): return x * x")
     flags = ("stops_at_failure",) if test in STEERED.values() else ()
     assert (verdict.correct, verdict.flags) == (True, flags), verdict
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        CallsTask("f", tuple(Call((i,), i) for i in range(60))),
+        TestsTask("f", tuple(f"a = f({i})\nassert a + 0 == {i}" for i in range(60))),
+    ],
+)
+def test_a_program_that_ends_at_every_test_is_not_handed_all_that_are_left_each_time(
+    monkeypatch: pytest.MonkeyPatch, task: CallsTask | TestsTask
+) -> None:
+    handed: list[int] = []
+    start = Worker.start
+
+    def noted(self: Worker, order: Order) -> Child:
+        if order is not NO_JOB and order.job["role"] in ("calls", "tester"):
+            handed.append(len(order.job.get("calls", order.job.get("tests"))))
+        return start(self, order)
+
+    monkeypatch.setattr(Worker, "start", noted)
+    with Judge(workers=1) as judge:
+        ending = judge.verify(task, "import os\ndef f(x): os._exit(0)")
+        assert (ending.correct, ending.passed, len(handed)) == (False, 0, 60)
+        assert handed[0] == 60 and max(handed[1:]) == 8
+        handed.clear()
+        once = judge.verify(task, "import os\ndef f(x):\n    if x == 1: os._exit(0)\n    return x")
+        assert (once.correct, once.passed, handed) == (False, 59, [60, 8, 16, 32, 2])

@@ -137,9 +137,10 @@ def test_forged_forms_equal_nothing(form: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [["datetime", "2020-01-01T00:00:00"], ["timedelta", [1, 0, 0]]])
 def test_a_forged_table_cannot_make_the_tests_look_at_fault(judge: Judge, values: Any) -> None:
-    """pandas makes dates of its own of them, which the tests could not pass back: the task seemed to be broken."""
+    """pandas would make dates of its own of them, which the tests could not pass back: the task seemed to be broken."""
     pytest.importorskip("pandas")
-    form = ["value", ["Series", [["list", [0]], ["list", [values]], None]]]
+    axis = ["Index", ["|O", [0]], [None], None]
+    form = ["value", ["Series", [axis, ["|O", [values]], None]]]
     code = (
         f"import os, struct\nform = {json.dumps(form)!r}.encode()\ndef f(x):\n    while True:\n"
         "        os.write(4, struct.pack('=I', len(form)) + form)\n"

@@ -52,6 +52,15 @@ def correct(judge: Judge, database: Path, gold: str, query: str) -> bool | None:
         ("SELECT 1", "SELECT '1'", False),
         ("SELECT 0.3", "SELECT 0.1 + 0.2", True),
         ("SELECT 0.3", "SELECT 0.31", False),
+        ("SELECT 3 UNION ALL SELECT 0.1*3*10", "SELECT 3 UNION ALL SELECT 3.0", True),
+        ("SELECT 3 UNION ALL SELECT 0.1*3*10", "SELECT 3.0 UNION ALL SELECT 3.0", True),
+        ("SELECT 3 UNION ALL SELECT 0.1*3*10", "SELECT 3.0 UNION ALL SELECT 0.1*3*10", True),
+        ("SELECT 3 UNION ALL SELECT 0.1*3*10", "SELECT 3 UNION ALL SELECT 3", False),
+        ("SELECT 3, 'a' UNION ALL SELECT 0.1*3*10, 'b'", "SELECT 3.0, 'b' UNION ALL SELECT 3.0, 'a'", True),
+        ("SELECT 3, 'a' UNION ALL SELECT 0.1*3*10, 'b'", "SELECT 0.1*3*10, 'a' UNION ALL SELECT 3.0, 'b'", False),
+        ("SELECT 1", "SELECT 1;;", True),
+        ("SELECT 1;;", "SELECT 1; ;\n", True),
+        ("SELECT 1", "SELECT 1; SELECT 1;", False),
         ("SELECT sum(id) + 10000000 FROM person", "SELECT sum(id) + 10000001.0 FROM person", False),
         ("SELECT value FROM json_each('[3, 4]')", "SELECT value FROM json_each('[4, 3]')", True),
         ("SELECT count(*) FROM person", "SELECT count(*) FROM pragma_table_info('person')", False),
@@ -110,6 +119,8 @@ def correct(judge: Judge, database: Path, gold: str, query: str) -> bool | None:
             "SELECT upper(name) || id FROM person ORDER BY id DESC",
             True,
         ),
+        ("SELECT id FROM person", "SELECT id FROM person;; ", True),
+        ("SELECT id FROM person", "SELECT id FROM person; SELECT 1", False),
         (
             "SELECT id FROM person ORDER BY name DESC LIMIT 2",
             "SELECT id FROM person WHERE id IN (3, 4) ORDER BY id",
@@ -382,6 +393,21 @@ def test_reals_that_differ_in_the_last_bits_find_their_partners() -> None:
     assert same_result(Result(3, noisy), in_any_order(Result(3, rows)), 1e-9) == "other rows"
 
 
+@pytest.mark.parametrize(
+    ("gold", "got", "right"),
+    [
+        ([3, 0.1 * 3 * 10], [3, 3.0], True),
+        ([3, 0.1 * 3 * 10], [3.0, 0.1 * 3 * 10], True),
+        ([3, 0.1 * 3 * 10], [3, 4.0], False),
+        ([3, 7.5], [0.1 * 3 * 10, 7.5], False),
+        ([0.1 * 3 * 10, 7.5], [3, 7.5], False),
+    ],
+)
+def test_an_integer_beside_a_real_of_its_value(gold: list[Any], got: list[Any], right: bool) -> None:
+    wanted = in_any_order(Result(1, [[one] for one in gold]))
+    assert (same_result(Result(1, [[one] for one in got]), wanted, 1e-9) == "") is right
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("duckdb") is None, reason="needs duckdb: pip install 'rlvrlab[duckdb]'")
 @pytest.mark.parametrize(
@@ -399,6 +425,19 @@ def test_reals_that_differ_in_the_last_bits_find_their_partners() -> None:
         ("SELECT DISTINCT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY name, id DESC", True),
         ("SELECT name, id FROM ware ORDER BY name", "SELECT name, id FROM ware ORDER BY id", False),
         ("SELECT list(price ORDER BY id) FROM ware", "SELECT list(price::DOUBLE ORDER BY id) FROM ware", True),
+        ("SELECT '2020-01-01 00:00:00.000000001'::TIMESTAMP_NS", "SELECT '2020-01-01'::TIMESTAMP_NS", False),
+        ("SELECT 'infinity'::DATE", "SELECT DATE '9999-12-31'", False),
+        ("SELECT 'infinity'::TIMESTAMP", "SELECT TIMESTAMP '9999-12-31 23:59:59.999999'", False),
+        ("SELECT 'infinity'::DATE", "SELECT 'infinity'::TIMESTAMP", True),
+        ("SELECT DATE '290000-01-01'", "SELECT DATE '290000-01-01'", True),
+        ("SELECT '101'::BIT", "SELECT '101'", False),
+        ("SELECT MAP {'a': 1}", "SELECT {'a': 1}", False),
+        ("SELECT [MAP {'a': 1}]", "SELECT [{'a': 1}]", False),
+        ("SELECT {'a': bought} FROM ware", "SELECT {'a': bought + 0} FROM ware", True),
+        ("SELECT TIMESTAMPTZ '2020-01-01 00:00+02'", "SELECT TIMESTAMPTZ '2019-12-31 22:00+00'", True),
+        ("SELECT TIMESTAMPTZ '2020-01-01 00:00+02'", "SELECT TIMESTAMPTZ '2020-01-01 00:00+01'", False),
+        ("SELECT bought FROM ware ORDER BY bought", "SELECT bought FROM ware ORDER BY bought DESC", False),
+        ("SELECT bought, bought FROM ware", "SELECT bought, bought FROM ware -- twice", True),
     ],
 )
 def test_values_and_ties_of_duckdb(judge: Judge, wares: Path, gold: str, query: str, right: bool) -> None:

@@ -49,7 +49,7 @@ def test_tests_that_cannot_be_read_have_every_label_and_are_read_again(
 
 def test_labels_do_not_depend_on_the_time_that_answers_have(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh(judge, monkeypatch)
-    task = TestsTask("f", (EVALUATES,), setup=numbers(60_000), limits=Limits(cpu_s=0.3, job_cpu_s=0.3))
+    task = TestsTask("f", (EVALUATES,), setup=numbers(40_000), limits=Limits(cpu_s=0.3, job_cpu_s=0.3))
     verdict = judge.verify(task, FORGES)
     assert WEAK in verdict.flags and UNREAD not in verdict.flags
 
@@ -92,12 +92,20 @@ def test_no_end_of_the_reading_leaves_a_task_without_labels(end: Ran) -> None:
 
 def test_a_task_that_ran_out_of_time_by_itself_is_tried_again() -> None:
     reader, task = TaskReader(), TestsTask("f", ("assert f(1)",))
-    worker: Any = Scripted(SLOW, FINE)
+    worker: Any = Scripted(SLOW, FINE, FINE)
     with pytest.raises(BadTask):
         asyncio.run(reader.blame(worker, task, as_data=False))
     for _ in range(2):
         asyncio.run(reader.blame(worker, task, as_data=False))
-    assert worker.orders == 2
+    assert worker.orders == 3
+
+
+def test_a_text_that_could_not_be_read_in_time_is_not_to_blame_and_read_again() -> None:
+    reader, task = TaskReader(), TestsTask("f", ("assert f(1)",))
+    worker: Any = Scripted(FINE, SLOW, FINE)
+    for _ in range(3):
+        asyncio.run(reader.blame(worker, task, as_data=False))
+    assert worker.orders == 3
 
 
 @pytest.mark.parametrize(

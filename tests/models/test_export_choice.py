@@ -39,4 +39,4 @@ def test_ties_go_to_the_last_and_the_phases_start_is_not_its_result(
 ) -> None:
     monkeypatch.setattr(checkpoint, "defect", lambda path: None)
     run = a_run(tmp_path / "run", *rows)
-    assert model_export._checkpoint(run, "best").name == f"global_step_{chosen}"
+    assert model_export._checkpoint(run, "best")[0].name == f"global_step_{chosen}"

@@ -1,8 +1,8 @@
 """verl's real FSDP engine with our hooks on 1, 2 and 4 ranks: python verl_actor_rank.py FOLDER …
 
 Each FOLDER is an export; its plan says what surgery and guard do. Two updates on fixed rows; what came out of N ranks
-goes to FOLDER/outN.json. verl is imported once and the ranks are forks of that process: the import takes far longer
-than the updates.
+goes to FOLDER/outN.json, the parameters to outN.npy. verl is imported once and the ranks are forks of that process: the
+import takes far longer than the updates.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def updated(folder: Path, config, rank: int, world: int) -> None:
     trained = [p for p in engine.module.parameters() if p.requires_grad]
     whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in trained]
     if rank == 0:
-        parameters = torch.cat([p.detach().double().flatten() for p in whole]).tolist()
-        (folder / f"out{world}.json").write_text(json.dumps({"seen": seen, "parameters": parameters}))
+        np.save(folder / f"out{world}.npy", torch.cat([p.detach().double().flatten() for p in whole]).numpy())
+        (folder / f"out{world}.json").write_text(json.dumps(seen))
 
 
 def one_rank(configs: dict, rank: int, world: int, port: int) -> None:

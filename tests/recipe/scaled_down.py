@@ -110,7 +110,7 @@ def scaled(path: Path, settings: dict[str, Any], folder: Path) -> Resolved:
         small[f"{phase}.steps"] = STEPS
     if "dpo" in recipe.phases:  # it needs answers of both kinds: a few problems, learnt nearly by heart before
         small |= {"sft.steps": BY_HEART, "data.train_size": 12, "rollout.n": 8}
-    if recipe.credit and recipe.credit.get("branches"):  # their product is the number of answers
+    if recipe.rollout.grows:  # the product of its branches is the number of answers
         small["rollout.n"] = recipe.rollout.n
     small |= {f"env.{key}": value for key, value in _shorter(recipe.env).items()}
     small |= data_for(whole, folder)

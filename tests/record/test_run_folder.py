@@ -81,6 +81,19 @@ def test_secrets_on_a_command_line(word: list[str]) -> None:
     assert command[-1] == "rollout.max_tokens=3" and command[:2] == ["rlvr", "train"]
 
 
+@pytest.mark.parametrize("before", ["", " ", "?", "&", "_", "-", ".", "my_", "--engine.", "a.a.", "é.", "--a-b_"])
+def test_a_secret_is_hidden_whatever_its_name_begins_with(before: str) -> None:
+    assert redact(f"x {before}api_key=0123 y") == f"x {before}api_key={HIDDEN} y"
+    assert redact(f"x {before}myapi_key=0123 y") == f"x {before}myapi_key=0123 y"
+
+
+@pytest.mark.parametrize("unit", ["a.", "a", "a-", "_", "token", "token.", "://", "-----BEGIN "])
+def test_redacting_takes_time_in_proportion_to_the_text(unit: str) -> None:
+    began = time.thread_time()
+    redact({"greeting": unit * (300_000 // len(unit))})
+    assert time.thread_time() - began < 3, "a server's greeting of 8,000 characters took half a minute"
+
+
 def test_what_is_not_redacted() -> None:
     plain = {
         "max_tokens": 12, "tokens": [1, 2], "eos_token": "</s>", "author": "me", "token_mean": "x", "api_key": None,

@@ -145,20 +145,27 @@ def test_a_change_while_the_document_is_fetched_is_asked_for_too(run_folder: Pat
     """What is on its way may have been gathered before the second change."""
     document = gather(run_folder) | {"status": "running", "tone": ""}
     news, asked, fetched = ["event: change\ndata: {}"] * 2, threading.Event(), list[str]()
-    slowly = (
-        "() => { const real = fetch; fetch = (...of) => new Promise((on) => setTimeout(() => on(real(...of)), 500)); }"
-    )
+    held_back = """() => { const real = fetch; window.held = [];
+      fetch = (...of) => new Promise((on) => held.push(() => on(real(...of)))); }"""
     with serving(page(document, Live("/events", "/document")), to_json(document), news, asked, fetched) as address:
         one = Shown(browser)
         at = one.open(address)
-        at.evaluate(slowly)
+        at.evaluate(held_back)
         before = len(fetched)
         asked.set()
-        at.wait_for_timeout(200)
+        while at.evaluate("held.length") < 1:
+            at.wait_for_timeout(20)
         assert len(fetched) == before and len(news) == 1
         asked.set()
-        at.wait_for_timeout(2500)
-        assert len(fetched) == before + 2 and one.failed() == []
+        at.wait_for_timeout(500)  # the second change arrives, and nothing is asked for beside what is on its way
+        assert at.evaluate("held.length") == 1
+        at.evaluate("held[0]()")
+        while at.evaluate("held.length") < 2:
+            at.wait_for_timeout(20)
+        at.evaluate("held[1]()")
+        while len(fetched) < before + 2:
+            at.wait_for_timeout(20)
+        assert at.evaluate("held.length") == 2 and one.failed() == []
         one.context.close()
 
 

@@ -18,7 +18,7 @@ from rlvrlab.credit.tree import tree_credit
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.envs.agent.environment import Agent, bench_of
 from rlvrlab.envs.agent.tools import printing, used
-from rlvrlab.envs.tool_calls import Call, call_in, final_answer, written
+from rlvrlab.envs.tool_calls import RESULT, Call, call_in, final_answer, unmarked, written
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import Ask, ServerAnswerer
 from rlvrlab.judge.isolation import probe
@@ -34,6 +34,8 @@ from rlvrlab.types import Completion, Finish, Problem, Request, Sampling
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 
+ASKED = "<tool_call>{}</tool_call>"
+
 
 def ask(env: Agent, problem: Problem, speak: Callable[[str], str], n: int = 1, most: int = 500):
     sampler = Scripted(speak)
@@ -41,6 +43,32 @@ def ask(env: Agent, problem: Problem, speak: Callable[[str], str], n: int = 1, m
 
 
 @needs_jail
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>### 8",
+        "<think>### 8</think>",
+        "</think><think>\n### 8",
+        "### 1 </tool_response> ### 8",
+        "<tool_response>\n7\n</tool_response>\n### 8",
+        "### 8 <tool_response>",
+        f"{ASKED}<tool_response><tool_response>\n7\n</tool_response>\n### 8",
+        f"{ASKED}<tool_response>\n7\n</tool_response>\n" * 4 + "### 8",
+    ],
+)
+def test_an_answer_only_thought_or_after_a_result_of_ones_own_is_none(text: str) -> None:
+    assert final_answer(text, "chat", ("python", "sql"), 4) is None
+
+
+def test_what_a_tool_says_ends_no_result() -> None:
+    assert final_answer(f"{ASKED}{RESULT.format(unmarked('</tool_response> ### 7'))}### 8", "chat", ("sql",), 4) == "8"
+
+
+def test_a_program_that_is_too_long_is_not_read_by_the_trainer() -> None:
+    program = "\n".join(f"a{number} = {number}" for number in range(5000)) + "\na1"
+    assert printing(program) is program
+
+
 @pytest.mark.parametrize("style", ["chat", "bare"])
 @pytest.mark.parametrize("tool", ["python", "sql"])
 def test_an_episode_is_its_tokens_with_results_as_context(style: str, tool: str) -> None:
@@ -125,10 +153,11 @@ def test_calls_and_answers_are_read_strictly() -> None:
                  "<tool_call>{}</tool_call><tool_call>{}</tool_call>"):  # fmt: skip
         call = call_in(text, "chat", tools)
         assert call is not None and call.mistake
-    assert final_answer("### 1\n<tool_response>\nx\n</tool_response>\n", "chat", tools) is None
-    assert final_answer("<tool_response>\n### 7\n</tool_response>\n### 8", "chat", tools) == "8"
-    assert final_answer("<tool_call>{}</tool_call>\n### 8", "chat", tools) is None
-    assert final_answer("python: 1\n### 8", "bare", tools) is None
+    assert final_answer("### 1\n<tool_response>\nx\n</tool_response>\n", "chat", tools, 4) is None
+    assert final_answer("<tool_call>{}</tool_call>\n### 8", "chat", tools, 4) is None
+    assert final_answer("python: 1\n### 8", "bare", tools, 4) is None
+    told = "<tool_call>{}</tool_call><tool_response>\n### 7\n</tool_response>\n"
+    assert final_answer(f"{told}### 8", "chat", tools, 4) == final_answer(f"{told * 3}### 8", "chat", tools, 4) == "8"
     assert printing("a = 1\na + 1").endswith("print(a + 1)") and printing("print(3)") == "print(3)"
 
 
@@ -266,3 +295,11 @@ def test_episodes_branch_between_turns_and_share_calls_and_results() -> None:
     paths = [[branch.path for branch in r.completion.branches] for r in rollouts]
     assert paths == [[(0,)], [(1,)], [(2,)], [(-1,)], [(-2,)], [(-3,)]], "as many answers as asked for"
     assert [r.completion.branches[0].share for r in rollouts] == [2, 2, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("unit", ["%", " %", " percent", " cents", "€", " kg", " degrees", "°"])
+def test_a_value_with_a_unit_that_nobody_asked_for_is_another_one(unit: str) -> None:
+    env = Agent()
+    asked = replace(env.problems("train", 1, 0)[0], reference={"answer": "30315", "calls": []})
+    assert all(env.verify(asked, f"### {right}").correct is True for right in ("30315", "30,315", "30315.0"))
+    assert env.verify(asked, f"### 30315{unit}").correct is False

@@ -63,6 +63,7 @@ elif name == "verl.trainer.main_ppo":
     def say(step, **data):
         with log.open("a") as file:
             file.write(json.dumps({{"step": step, "data": data}}) + "\\n")
+    (home / "seeds.txt").open("a").write(given["actor_rollout_ref.rollout.seed"] + "\\n")
     if given["trainer.val_before_train"] == "True":
         acc = "val-core/countdown/acc"
         say(done, **{{acc: 0.1, acc + "_low": 0.0, acc + "_high": 0.3}})
@@ -136,6 +137,8 @@ def test_a_killed_worker_and_a_resume(recipe: Path, monkeypatch: pytest.MonkeyPa
     assert ended.status == "finished" and seen == [3, 4]
     assert [row["step"] for row in read_metrics(folder)] == [0, 1, 2, 3, 4]
     assert any("resumes after step 2" in event["text"] for event in read_events(folder))
+    first, again = map(int, (folder / "artifacts" / "verl" / "seeds.txt").read_text().split())
+    assert (first, again) == (0, launch.resumed_settings(0, 2)["actor_rollout_ref.rollout.seed"])
 
 
 FULL = """if step == 3 and done == 0:

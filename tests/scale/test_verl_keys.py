@@ -329,4 +329,4 @@ def test_a_prompt_that_would_be_cut_is_refused_before_anything_is_written(recipe
 def test_without_the_model_the_launch_scripts_measure(recipe: Path, tmp_path: Path) -> None:
     made = export(load_recipe(recipe), tmp_path / "out")
     assert "not measured" in made.prompts
-    assert '-m rlvrlab.scale.verl.lengths "$HERE"' in (made.folder / "launch.sh").read_text()
+    assert '-m rlvrlab.scale.verl.validate --job "$HERE"' in (made.folder / "launch.sh").read_text()

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +76,16 @@ protected = ["large"]
 @pytest.fixture
 def _verl_is_there() -> None:
     for name in ("verl", "ray", "hydra", "transfer_queue", "torchdata", "peft"):
-        pytest.importorskip(name, reason="needs verl's environment: make verl-test")
+        if find_spec(name) is None:  # not imported here: that takes this process longer than all else it does
+            pytest.skip(f"{name} is not installed; needs verl's environment: make verl-test")
 
 
 @pytest.mark.usefixtures("_verl_is_there")
 def test_a_run_killed_half_way_takes_verl_along_is_resumed_and_evaluated(tmp_path: Path) -> None:
     text = RECIPE.replace("steps = 2", "steps = 6").replace("every = 1", "every = 3")
     (tmp_path / "recipe.toml").write_text(text.replace('group_strategy = "task_type"\nnoise_every = 2\n', "") + GUARDED)
-    run = killed_at_its_first_checkpoint(tmp_path)
+    run = killed_in_step(tmp_path, 5)
+    drawn = {step: answers(run, step) for step in (4, 5)}
     done = rlvr(tmp_path, "train", "--resume", str(run), "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     resumed = next(event for event in read_events(run) if event["kind"] == "resume")
@@ -94,6 +97,11 @@ def test_a_run_killed_half_way_takes_verl_along_is_resumed_and_evaluated(tmp_pat
     assert all(row["actor/grad_norm"] > 0 for row in rows[1:]), "the gradients must not vanish"
     assert any("surgery/weight/difficulty0" in row for row in rows)
     assert len((run / "rollouts" / "step_6.jsonl").read_text().splitlines()) == 32
+    # Made again after the resume: the same answers, in the fifth step by weights that an update had moved meanwhile.
+    assert {step: answers(run, step) for step in drawn} == drawn
+    first, again = (numbers(run, session, 4) for session in (0, 1))
+    for name in ("actor/entropy", "actor/grad_norm", "actor/lr", "critic/rewards/mean"):
+        assert again[name] == pytest.approx(first[name], rel=1e-3), name
     home = run / "artifacts" / "verl"
     assert [path.name for path in (home / "anchors").iterdir()] == ["step_0_rank_0.safetensors"]
     assert {path.name for path in (home / "difficulty").iterdir()} == {"step_3.json", "step_6.json"}
@@ -103,17 +111,32 @@ def test_a_run_killed_half_way_takes_verl_along_is_resumed_and_evaluated(tmp_pat
     evaluated(tmp_path, run)
 
 
-def killed_at_its_first_checkpoint(folder: Path) -> Path:
-    """Its run folder; verl is gone too."""
+def answers(run: Path, step: int) -> list[tuple[str, list[int]]]:
+    """Problems and tokens of a step: in the record, or where verl's trainer wrote them down for it."""
+    places = (run / "rollouts", run / "artifacts" / "verl" / "rollouts")
+    (path, *_) = (folder / f"step_{step}.jsonl" for folder in places if (folder / f"step_{step}.jsonl").exists())
+    return sorted((row["problem"], row["tokens"]) for row in map(json.loads, path.read_text().splitlines()))
+
+
+def numbers(run: Path, session: int, step: int) -> dict[str, float]:
+    """What verl itself reported of a step, the first time it was started or the second."""
+    lines = (run / "artifacts" / "verl" / f"metrics_{session}.jsonl").read_text().splitlines()
+    return next(row["data"] for row in map(json.loads, lines) if row["step"] == step and "actor/lr" in row["data"])
+
+
+def killed_in_step(folder: Path, step: int) -> Path:
+    """Its run folder, killed when the answers of this step are known; verl is gone too."""
     command = [sys.executable, "-c", "from rlvrlab.cli import main; main()", "train", "recipe.toml"]
     started = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 900
-    while not list(folder.glob("experiments/*/artifacts/verl/checkpoints/latest_checkpointed_iteration.txt")):
-        assert started.poll() is None and time.monotonic() < until
-        time.sleep(0.1)
+    try:
+        while not list(folder.glob(f"experiments/**/rollouts/step_{step}.jsonl")):
+            assert started.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+    finally:  # also where it took too long: verl and Ray must not go on behind the tests that follow
+        started.kill()
+        started.wait()
     (run,) = (folder / "experiments").iterdir()
-    started.kill()
-    started.wait()
     while any(str(run) in line and "main_ppo" in line for line in commands()):
         assert time.monotonic() < until, "verl outlived the process that launched it"
         time.sleep(0.3)
@@ -138,7 +161,7 @@ def evaluated(folder: Path, run: Path) -> None:
 @pytest.mark.usefixtures("_verl_is_there")
 def test_adapters_from_recipe_to_evaluation(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE)
-    words = ["engine.lora_rank=8", "checkpoint.every=2", "grpo.learning_rate=0.01"]
+    words = ["engine.lora_rank=8", "checkpoint.every=2", "grpo.learning_rate=0.01", "surgery.noise_every=1"]
     done = rlvr(tmp_path, "train", "recipe.toml", *words, "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     run = tmp_path / json.loads(done.stdout)["folder"]
@@ -149,7 +172,7 @@ def test_adapters_from_recipe_to_evaluation(tmp_path: Path) -> None:
     assert all(row["actor/grad_norm"] > 0 for row in updates), "the gradients must not vanish"
     assert any(abs(row["surgery/weight/large"] - row["surgery/weight/small"]) > 1e-3 for row in updates)
     assert all("reward/random" in row and "advantage/unjudged_rows" in row for row in updates)
-    assert "surgery/permutation_z" in updates[0], "halves of groups were asked for in the first step"
+    assert any("surgery/permutation_z" in row for row in updates), "a skill of two live problems has halves"
     merged(run, 2)
     assert not list((run / "checkpoints" / "global_step_2" / "actor" / "huggingface").glob("*adapter*"))
     evaluated(tmp_path, run)

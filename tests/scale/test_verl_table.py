@@ -32,7 +32,7 @@ def test_every_plug_in_is_in_the_table_once(kind: str) -> None:
         ({"guard": {"type": "replay"}}, ""), ({"guard": {"type": "l2"}}, ""), ({"guard": {"type": "ewc"}}, ""),
         ({"surgery": {"type": "mgda", "group_strategy": "difficulty"}}, ""),
         ({"protocol": {"type": "curriculum", "lengths": [8, 16]}}, "one longest answer"),
-        ({"phases": ["grpo_turns"]}, "one turn"), ({"env": {"type": "agent"}}, ""),
+        ({"phases": ["grpo_turns"]}, "one answer at a time"), ({"env": {"type": "agent"}}, ""),
         ({"guard": {"type": "average"}}, "between steps"),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ sys.path.insert(0, str(STUDY))
 import smollm2_arms  # noqa: E402
 import smollm2_report  # noqa: E402
 import smollm2_skills  # noqa: E402
-from smollm2_arms import ARMS, FALLBACK, RATES, SKILLS, Study, chosen_rate, complete  # noqa: E402
+from smollm2_arms import ARMS, FALLBACK, RATES, ROUNDS, SKILLS, Study, chosen_rate, complete  # noqa: E402
 
 
 def stage(*right: int) -> dict[str, str]:
@@ -88,19 +88,57 @@ def test_seeds_that_are_complete_are_not_run_again(tmp_path: Path, monkeypatch: 
     assert asked[:3] == ["start_2", "first_2", "run_plain_2"] and len(asked) == 4 * (2 + len(ARMS))
 
 
+def test_the_second_round_has_seeds_of_its_own_and_differs_from_the_first_by_rows_alone() -> None:
+    second = ROUNDS[2]
+    assert second.seeds == tuple(range(6, 12)) and not {*second.seeds} & {*ROUNDS[1].seeds, smollm2_arms.PILOT}
+    assert tuple(second.arms) == ("plain", "average", "l2", "kl_full_8", "kl_full_16")
+    for count in (8, 16):
+        changed = [word for word in second.arms[f"kl_full_{count}"] if word not in ARMS["kl_full"]]
+        assert changed == [f"guard.rows={count}"] and len(second.arms[f"kl_full_{count}"]) == len(ARMS["kl_full"])
+    for words in second.arms.values():
+        Study(Path("nowhere")).recipe(6, *words, *(['guard.protected=["countdown"]'] if words else []))
+    assert Study(Path("nowhere")).rate() == 8e-5, "chosen by the first round's pilot"
+
+
+def test_rounds_are_told_apart_in_one_file_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = [
+        ended(arm, seed, 20 + seed - {"kl_full_8": 18, "average": 10}.get(arm, 0))
+        for seed in ROUNDS[2].seeds
+        for arm in ROUNDS[2].arms
+    ]
+    rows = lines(4, {"l2": 18}) + second
+    assert list(complete(rows)) == [3, 2, 1, 0] and sorted(complete(rows, ROUNDS[2])) == [6, 7, 8, 9, 10, 11]
+    assert smollm2_report.report(rows) == smollm2_report.report(lines(4, {"l2": 18}))
+    text = smollm2_report.report(rows, ROUNDS[2])
+    assert "### 6 complete seeds: 6, 7, 8, 9, 10, 11." in text and "| kl_full_16 | 6 |" in text and "| safe" not in text
+    row = next(line for line in text.splitlines() if line.startswith("| kl_full_8 | 6 |"))
+    assert "| -18.0 [-18.0, -18.0] | 0.000 |" in row
+    gap = next(line for line in text.splitlines() if line.startswith("| kl_full_8 − average |"))
+    assert "| +0.048 [" in gap and gap.endswith("| 0.000 |")
+    asked: list[str] = []
+    monkeypatch.setattr(smollm2_arms, "KEPT", tmp_path / "kept.jsonl")
+    monkeypatch.setattr(smollm2_skills.Queue, "run", lambda queue, jobs: asked.extend(job.name for job in jobs) or [])
+    known = [{"kind": "rate", "rate": 8e-5}, *rows[: -len(ROUNDS[2].arms)]]
+    (tmp_path / "kept.jsonl").write_text("".join(json.dumps(row) + "\n" for row in known))
+    smollm2_skills.run_all(Study(tmp_path / "work"), 2, 100, ROUNDS[2])
+    assert asked == ["start_11", "first_11", *(f"run_{arm}_11" for arm in ROUNDS[2].arms)]
+
+
 @pytest.mark.slow
-def test_every_arm_runs_on_nano_from_one_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", ROUNDS)
+def test_every_arm_runs_on_nano_from_one_start(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="nano needs torch")
     monkeypatch.setattr(smollm2_arms, "KEPT", tmp_path / "kept.jsonl")
     small = ["engine.model=nano", "data.train_size=24", "data.dev_size=6", "rollout.n=2", "rollout.max_tokens=8",
              "sft.steps=2", "sft.batch_size=4", "sft.references=12", "grpo.batch_size=3"]  # fmt: skip
     study, began = Study(tmp_path / "work", 1, small), time.time()
-    smollm2_skills.start(study, 0)
+    asked, seed = ROUNDS[number], ROUNDS[number].seeds[0]
+    smollm2_skills.start(study, seed)
     study.note({"kind": "rate", "rate": 4e-5})
-    smollm2_skills.first(study, 0)
-    for arm in ARMS:
-        smollm2_skills.run(study, arm, 0)
-    found = complete(study.rows("run"))
-    assert list(found) == [0] and all(len(row["rights"]) == 4 for row in found[0].values())
-    assert all(0 < row["seconds"] < time.time() - began for row in found[0].values())
-    assert "### 1 complete seeds" in smollm2_report.report(study.rows("run"))
+    smollm2_skills.first(study, seed)
+    for arm in asked.arms:
+        smollm2_skills.run(study, arm, seed)
+    found = complete(study.rows("run"), asked)
+    assert list(found) == [seed] and all(len(row["rights"]) == 4 for row in found[seed].values())
+    assert all(0 < row["seconds"] < time.time() - began for row in found[seed].values())
+    assert "### 1 complete seeds" in smollm2_report.report(study.rows("run"), asked)

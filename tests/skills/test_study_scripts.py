@@ -132,3 +132,11 @@ def test_the_second_comparison_chooses_on_tuning_seeds_and_finds_what_is_ahead()
     [ahead] = [line for line in text.splitlines() if line.startswith("| exact KL − l2 ")]
     [level] = [line for line in text.splitlines() if line.startswith("| safe − l2 ")]
     assert ahead.endswith("| 0.000 |") and "+0.000 [" in level
+
+
+def test_a_report_waits_for_every_arm_of_every_seed() -> None:
+    rows = second_lines(second_guards.TUNING)
+    assert second_guards.whole(rows, second_guards.TUNING) == rows
+    for cut in ([], rows[:-1], [row for row in rows if row["seed"] != 108]):
+        with pytest.raises(SystemExit, match="nothing is reported"):
+            second_guards.whole(cut, second_guards.TUNING)

@@ -46,15 +46,20 @@ def test_what_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     assert not (tmp_path / "child_lived").exists()
 
 
-def test_nothing_outlives_the_deadline_and_nothing_is_begun_that_would(tmp_path: Path) -> None:
-    slow = [makes(tmp_path, f"job{i}", f"sleep 1; touch {tmp_path}/job{i}") for i in range(6)]
+def test_what_runs_when_the_time_is_over_is_cut_and_nothing_is_begun_after_it(tmp_path: Path) -> None:
     began = time.monotonic()
-    left = queue(tmp_path, seconds=3.2, processes=1).run(slow)
-    assert (
-        time.monotonic() - began < 6 and 1 <= 6 - len(left) <= 3 and left == [f"job{i}" for i in range(6)][-len(left) :]
-    )
+    endless = [makes(tmp_path, f"job{i}", "sleep 600", limit_s=600.0) for i in range(3)]
+    assert queue(tmp_path, seconds=1.0, processes=1).run(endless) == ["job0", "job1", "job2"]
     log = (tmp_path / "logs" / "queue.log").read_text()
-    assert log.count("begun") <= 6 - len(left) + 1
+    assert time.monotonic() - began < 60 and log.count("begun") <= 1 and log.count("cut") == log.count("begun")
+
+
+def test_nothing_is_begun_that_would_outlive_the_deadline_as_far_as_its_kind_tells(tmp_path: Path) -> None:
+    jobs = [makes(tmp_path, "one"), makes(tmp_path, "two")]
+    short, enough = queue(tmp_path, seconds=600.0), queue(tmp_path, seconds=600.0)
+    short.longest["file"], enough.longest["file"] = 601.0, 60.0
+    assert short.run(jobs) == ["one", "two"] and not (tmp_path / "logs" / "queue.log").exists()
+    assert enough.run(jobs) == []
 
 
 def test_a_queue_that_breaks_off_leaves_nothing_running(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_plan_counts_what_a_phase_draws_and_its_health_is_watched(
     assert set(health) & {key for row in rows for key in row}, "not one of its ranges has a metric"
 
 
-OF_PROGRAMS = [name for name in names("credit") if find("credit", name).follows]
+OF_PROGRAMS = [name for name in names("credit") if find("credit", name)().follows]
 """Credits that run programs, which the skills below are none of; tests/credit/test_trace_credit.py trains with them."""
 
 

@@ -37,7 +37,8 @@ STATES = st.builds(
     st.lists(COUNT, max_size=3).map(tuple), st.none() | COUNT,
 )  # fmt: skip
 VERDICTS = st.builds(
-    Verdict, st.just(False), SHARE, st.sampled_from([ErrorKind.WRONG, ErrorKind.SYNTAX, ErrorKind.TIMEOUT]),
+    Verdict, st.just(False), SHARE.map(lambda share: share / 2),
+    st.sampled_from([ErrorKind.WRONG, ErrorKind.SYNTAX, ErrorKind.TIMEOUT]),
     st.dictionaries(TEXT, SHARE, max_size=2), st.just(0), COUNT, st.none() | TEXT, TEXT, TEXT,
     st.lists(TEXT, max_size=2).map(tuple),
 )  # fmt: skip

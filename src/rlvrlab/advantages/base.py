@@ -16,7 +16,6 @@ class AdvantageEstimator(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("advantage", …)."""
 
     name: ClassVar[str]
-    """Registered name."""
     by_parts: ClassVar[bool] = False
     """Reads the reward's named parts: a group with equal totals but different parts still has signal."""
     needs_groups: ClassVar[bool] = True

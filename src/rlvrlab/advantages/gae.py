@@ -45,20 +45,23 @@ class Gae(AdvantageEstimator):
             raise UserError("advantage gae needs value_BT, which is missing; the recipe needs a critic")
         value_BT = np.where(batch.mask_BT, batch.value_BT, 0.0)
         counted_BT = batch.mask_BT & batch.judged_B[:, None]
-        raw_BT = self._raw_BT(judged_rewards_BT(batch), value_BT, batch.mask_BT)
+        raw_BT = differences_BT(judged_rewards_BT(batch), value_BT, batch.mask_BT, self.gamma, self.lam)
         raw_BT = np.where(counted_BT, raw_BT, 0.0)
         advantage_BT = whitened_BT(raw_BT, counted_BT) if self.whiten else raw_BT
         return Advantages(advantage_BT, raw_BT + value_BT, groups_of(batch).counts())
 
-    def _raw_BT(self, reward_BT: Floats, value_BT: Floats, mask_BT: Bools) -> Floats:
-        advantage_B, value_B, waiting_B = (np.zeros(len(reward_BT)) for _ in range(3))
-        out_BT = np.zeros_like(reward_BT)
-        for t in reversed(range(reward_BT.shape[1])):
-            trained_B = mask_BT[:, t]
-            waiting_B = waiting_B + reward_BT[:, t]
-            surprise_B = waiting_B + self.gamma * value_B - value_BT[:, t]
-            advantage_B = np.where(trained_B, surprise_B + self.gamma * self.lam * advantage_B, advantage_B)
-            value_B = np.where(trained_B, value_BT[:, t], value_B)
-            waiting_B = np.where(trained_B, 0.0, waiting_B)
-            out_BT[:, t] = advantage_B
-        return out_BT
+
+def differences_BT(reward_BT: Floats, value_BT: Floats, mask_BT: Bools, gamma: float, lam: float) -> Floats:
+    """A_t on trained tokens; with values of 0 and λ = 1, what is left to earn from each of them on."""
+    # Rewards found on tokens without loss wait for the trained token before them.
+    advantage_B, value_B, waiting_B = (np.zeros(len(reward_BT)) for _ in range(3))
+    out_BT = np.zeros_like(reward_BT)
+    for t in reversed(range(reward_BT.shape[1])):
+        trained_B = mask_BT[:, t]
+        waiting_B = waiting_B + reward_BT[:, t]
+        surprise_B = waiting_B + gamma * value_B - value_BT[:, t]
+        advantage_B = np.where(trained_B, surprise_B + gamma * lam * advantage_B, advantage_B)
+        value_B = np.where(trained_B, value_BT[:, t], value_B)
+        waiting_B = np.where(trained_B, 0.0, waiting_B)
+        out_BT[:, t] = advantage_B
+    return out_BT

@@ -64,10 +64,6 @@ class Groups:
         std_G = np.sqrt(self._sum_G(square_B) / np.maximum(self.size_G - 1, 1))
         return np.where(self.size_G > 1, std_G, 1.0)[self.index_B]
 
-    def signal_B(self, singleton: Singleton) -> Bools:
-        """Rows whose advantage is defined."""
-        return self.judged_B & ((self.size_G[self.index_B] > 1) | (singleton == "verl"))
-
     def counts(self) -> dict[str, int]:
         """What carries no signal, by reason."""
         return {
@@ -108,6 +104,14 @@ def outcome(advantage_B: Floats, batch: RewardBatch, groups: Groups) -> Advantag
     return Advantages(np.where(batch.mask_BT, advantage_B[:, None], 0.0), None, groups.counts())
 
 
+@dataclass(frozen=True)
+class GroupBaseline(AdvantageEstimator):
+    """Base of estimators whose only key says what a group of one is worth."""
+
+    singleton: Singleton = "zero"
+    """A lone judged answer: no signal, or its raw reward as in verl."""
+
+
 @register("advantage", "grpo")
 @dataclass(frozen=True)
 class Grpo(AdvantageEstimator):
@@ -136,11 +140,8 @@ class Grpo(AdvantageEstimator):
 
 @register("advantage", "dr_grpo")
 @dataclass(frozen=True)
-class DrGrpo(AdvantageEstimator):
+class DrGrpo(GroupBaseline):
     """Better or worse than the other answers to the same problem, in units of reward."""
-
-    singleton: Singleton = "zero"
-    """A lone judged answer: no signal, or its raw reward as in verl."""
 
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Centred reward."""

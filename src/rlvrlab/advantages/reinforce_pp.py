@@ -20,8 +20,9 @@ from typing import ClassVar
 import numpy as np
 
 from rlvrlab.advantages.base import AdvantageEstimator, whitened_BT
-from rlvrlab.advantages.grpo import Singleton, groups_of, judged_rewards_BT
-from rlvrlab.batch import Advantages, Bools, Floats, RewardBatch
+from rlvrlab.advantages.gae import differences_BT
+from rlvrlab.advantages.grpo import GroupBaseline, groups_of, judged_rewards_BT
+from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.registry import register
 from rlvrlab.types import Fraction01
 
@@ -39,37 +40,21 @@ class ReinforcePP(AdvantageEstimator):
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Whitened return-to-go."""
         counted_BT = batch.mask_BT & batch.judged_B[:, None]
-        return_BT = returns_to_go_BT(judged_rewards_BT(batch), batch.mask_BT, self.gamma)
+        reward_BT = judged_rewards_BT(batch)
+        return_BT = differences_BT(reward_BT, np.zeros_like(reward_BT), batch.mask_BT, self.gamma, lam=1.0)
         return Advantages(whitened_BT(return_BT, counted_BT), None, groups_of(batch).counts())
-
-
-def returns_to_go_BT(reward_BT: Floats, mask_BT: Bools, gamma: float) -> Floats:
-    """Discounted sum of the rewards from each trained token on; 0 outside the mask."""
-    ahead_B = np.zeros(len(reward_BT))
-    # Rewards found on tokens without loss wait here for the trained token before them.
-    waiting_B = np.zeros(len(reward_BT))
-    out_BT = np.zeros_like(reward_BT)
-    for t in reversed(range(reward_BT.shape[1])):
-        trained_B = mask_BT[:, t]
-        waiting_B = waiting_B + reward_BT[:, t]
-        ahead_B = np.where(trained_B, waiting_B + gamma * ahead_B, ahead_B)
-        waiting_B = np.where(trained_B, 0.0, waiting_B)
-        out_BT[:, t] = np.where(trained_B, ahead_B, 0.0)
-    return out_BT
 
 
 @register("advantage", "reinforce_pp_baseline")
 @dataclass(frozen=True)
-class ReinforcePPBaseline(AdvantageEstimator):
+class ReinforcePPBaseline(GroupBaseline):
     """Group-centred reward on the scale of the batch."""
-
-    singleton: Singleton = "zero"
-    """A lone judged answer: no signal, or its raw reward as in verl."""
 
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Whitened deviation."""
         groups = groups_of(batch)
         deviation_B = groups.deviation_B(groups.mean_B(), self.singleton)
-        counted_BT = batch.mask_BT & groups.signal_B(self.singleton)[:, None]
+        defined_B = groups.judged_B & ((groups.size_G[groups.index_B] > 1) | (self.singleton == "verl"))
+        counted_BT = batch.mask_BT & defined_B[:, None]
         spread_BT = np.broadcast_to(deviation_B[:, None], batch.mask_BT.shape)
         return Advantages(whitened_BT(spread_BT, counted_BT), None, groups.counts())

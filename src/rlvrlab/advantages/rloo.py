@@ -12,19 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlvrlab.advantages.base import AdvantageEstimator
-from rlvrlab.advantages.grpo import Singleton, groups_of, outcome
+from rlvrlab.advantages.grpo import GroupBaseline, groups_of, outcome
 from rlvrlab.batch import Advantages, RewardBatch
 from rlvrlab.registry import register
 
 
 @register("advantage", "rloo")
 @dataclass(frozen=True)
-class Rloo(AdvantageEstimator):
+class Rloo(GroupBaseline):
     """Leave-one-out baseline."""
-
-    singleton: Singleton = "zero"
-    """A lone judged answer: no signal, or its raw reward as in verl."""
 
     def __call__(self, batch: RewardBatch) -> Advantages:
         """Leave-one-out advantage."""

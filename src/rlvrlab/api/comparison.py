@@ -48,8 +48,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        facts: dict[str, Any] = json.loads(json.dumps(self.compared.facts()))
-        return facts
+        return json.loads(json.dumps(self.compared.facts()))
 
     def __repr__(self) -> str:
         low, high = (100 * value for value in self.interval)

@@ -21,7 +21,7 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.errors import AskedToStop, RunError, UserError, suggestion
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.kept import evaluate_into
-from rlvrlab.evals.protocol import MOST_ANSWERS, Budget, Protocol, Spent, eval_at_1, eval_at_budget, eval_at_k
+from rlvrlab.evals.protocol import Protocol, Spent, named_protocol
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.shipped import ENDING, files, named_file
 from rlvrlab.record.evaluation import file_name, read_evaluation
@@ -144,7 +144,7 @@ def evaluate(
     file = Path(data) if env is None and isinstance(data, str | PathLike) else None
     home, resolved, engine, facts = _examined(what, reward, env, None if file else data)
     subject = subject_of_recipe(resolved)
-    wanted = _protocol(protocol, n, ks, temperature, budget, resolved.recipe.rollout.max_tokens)
+    wanted = _protocol(protocol, resolved.recipe.rollout.max_tokens, n, ks, temperature, budget)
     asks, in_force = wanted.applied(subject.env, subject.chosen)
     problems, name, more = problems_of(subject, role, size, file)
     answerer = EngineAnswerer(engine, facts, AT_ONCE, entropy=True)
@@ -153,17 +153,12 @@ def evaluate(
         who = f"step_{facts['step']}" if "step" in facts else file_name(name_of(answerer.identity()))
         asked = name if file else f"{name}_{role}"
         output = home / "evaluations" / f"{file_name(asked)}_{in_force.name}_{who}_{stamp}"
-    bar = AnswersBar(len(problems) * (1 if in_force.budget else in_force.n), quiet=not progress)
+    total = len(problems) * (1 if in_force.budget else in_force.n)
     try:
-        with patient("the evaluation", NO_DEADLINE) as alive, bar:
-
-            def observe(batch: list[Any]) -> None:
-                bar.observe(batch)
-                alive()
-
+        with patient("the evaluation", NO_DEADLINE) as alive, AnswersBar(total, not progress, alive) as bar:
             evaluate_into(
                 Path(output), answerer, asks, problems, in_force,
-                seed=seed, data=name, facts={**more, **subject.facts}, observe=observe,
+                seed=seed, data=name, facts={**more, **subject.facts}, observe=bar.observe,
                 run=home if "run" in facts else None,
                 reward=subject.reward,
             )  # fmt: skip
@@ -174,6 +169,22 @@ def evaluate(
         tell_kept(Path(output))
         raise SystemExit(asked_to.exit_code) from None
     return Evaluation(output)
+
+
+def _protocol(
+    name: str | None, max_tokens: int, n: int | None, ks: Sequence[int], temperature: float | None, budget: Any
+) -> Protocol:
+    """The protocol that was asked for by name, or that the other words mean."""
+    kind = name or ("@budget" if budget else "@k" if n and n > 1 else "@1")
+    if kind == "@budget" and budget is None:
+        raise UserError("evaluate: protocol '@budget' needs one, e.g. budget=('tokens', 2000)")
+    try:
+        return named_protocol(
+            kind, max_tokens=max_tokens, n=None if kind == "@1" and n == 1 else n, ks=ks,
+            budget="=".join(map(str, budget)) if budget else "", temperature=temperature,
+        )  # fmt: skip
+    except UserError as error:
+        raise UserError(f"evaluate: {error}") from None
 
 
 def _examined(what: RecipeLike, reward: Any, env: Any, data: Any) -> tuple[Path, Resolved, Engine, dict[str, Any]]:
@@ -196,25 +207,3 @@ def _run_named(word: Path) -> Path:
         near = suggestion(str(word), files())
         near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
         raise UserError(f"{word}: no such run folder, and no recipe of that name{near}: {error}") from None
-
-
-def _protocol(
-    name: str | None,
-    n: int | None,
-    ks: Sequence[int],
-    temperature: float | None,
-    budget: tuple[Spent, float] | None,
-    longest: int,
-) -> Protocol:
-    name = name or ("@budget" if budget else "@k" if n and n > 1 else "@1")
-    usual = 1.0 if temperature is None else temperature
-    if name == "@1":
-        if (n or 1) > 1 or ks or temperature or budget:
-            raise UserError("evaluate: @1 is one greedy answer; take protocol='@k' for n, ks and temperature")
-        return eval_at_1(longest)
-    if name == "@k":
-        n = n or 8
-        return eval_at_k(n, ks or sorted({1, n}), usual, max_tokens=longest)
-    if name != "@budget" or budget is None:
-        raise UserError(f"evaluate: protocol {name!r} with budget {budget!r}; @1, @k, or @budget with ('tokens', 2000)")
-    return eval_at_budget(Budget(*budget), usual, max_tokens=longest, n=n or MOST_ANSWERS)

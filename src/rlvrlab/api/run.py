@@ -26,7 +26,7 @@ from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
 from rlvrlab.record.headline import highest, percent, summarise, tested
-from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
+from rlvrlab.record.run import read_config, read_events, read_info, read_metrics, rollout_files
 from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON
 from rlvrlab.report.gather import gather
@@ -142,13 +142,13 @@ class Run:
     @short_errors
     def rollouts(self, step: int | None = None, as_frame: bool = False) -> Any:
         """Every judged answer of a step, or of all steps, as dicts or as a pandas DataFrame."""
-        files = {int(path.stem.removeprefix("step_")): path for path in (self.folder / "rollouts").glob("step_*.jsonl")}
+        files = rollout_files(self.folder)
         if step is not None and step not in files:
-            firsts, lasts = ([one for one in sorted(files) if one + way not in files] for way in (-1, 1))
+            firsts, lasts = ([one for one in files if one + way not in files] for way in (-1, 1))
             there = ", ".join(f"{first} to {last}" for first, last in zip(firsts, lasts, strict=True)) or "none"
             why = "phases such as sft draw no answers in their steps, and record.rollouts=none stores none"
             raise UserError(f"{self.folder}: no rollouts of step {step}; there are {there} ({why})")
-        wanted = sorted(files) if step is None else [step]
+        wanted = list(files) if step is None else [step]
         rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number])]
         return frame(rows) if as_frame else rows
 

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY
 from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.registry import find, is_own
 
 NEIGHBOURS_TRIED = 3
 """Right answers to other rows that a reward's check tries on the first one."""
@@ -107,7 +110,6 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     rlvr check reward my.py:bonus
     rlvr check reward my.py:bonus --env answers --set path=questions.jsonl
     """
-    from rlvrlab.registry import is_own
     from rlvrlab.rollout.trial import MOST, NEIGHBOURS, tried, try_all
     from rlvrlab.train.checks import backward_pairs, pays_backwards
 
@@ -163,8 +165,7 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
         raise UserError(f"engine {name!r} has no key {' or '.join(sizes)}, so the contract cannot vary it")
 
     def make(rows: int) -> Engine:
-        ready: Engine = replace(config, **{key: sizes[key] * rows or ALL_ROWS[key]}).build(Optimizer())
-        return ready
+        return replace(config, **{key: sizes[key] * rows or ALL_ROWS[key]}).build(Optimizer())
 
     rows = [{"check": f.name, "ok": f.ok, "detail": f.detail} for f in run_contract(make)]
     return _report(f"engine {name}", rows, ("check", "detail"), as_json)
@@ -179,7 +180,6 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     from rlvrlab.recipe.load import instantiate
     from rlvrlab.recipe.parse import parse_overrides, place
     from rlvrlab.recipe.schema import PluginTable
-    from rlvrlab.registry import find
 
     given: dict[str, Any] = {}
     for key, value in parse_overrides(keys).items():
@@ -214,9 +214,6 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     if as_json:
         print_json({"subject": what, "ok": not failed, "checks": rows})
         return 1 if failed else 0
-    from rich.console import Console
-    from rich.text import Text
-
     lines: list[list[object]] = []
     passed = [row for row in rows if row["ok"]]
     for row in [*failed, *(_collapsed(passed) if "check" in columns else passed)]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.names import RUN_AT, RunWord
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.errors import UserError
 
 
@@ -41,9 +43,6 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
     if as_json:
         print_json(comparison.facts())
         return
-    from rich.console import Console
-    from rich.text import Text
-
     from rlvrlab.cli.tables import comparison_table
 
     console = Console(highlight=False)
@@ -55,17 +54,14 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
             for n, s in zip(comparison.seeds, comparison.spread, strict=True)
         ]
         console.print(f"seeds (± standard deviation of {question}, in points): {shown[0]} before, {shown[1]} after")
-    for title, rows in (
-        ("", comparison.measures),
-        (f"{question} by", comparison.by_skill),
-        (f"{question} by", comparison.by_level),
-    ):
+    by = f"{question} by"
+    for title, rows in (("", comparison.measures), (by, comparison.by_skill), (by, comparison.by_level)):
         if rows:
             console.print(comparison_table(title, rows))
     words = f"{comparison.caution} {comparison.adjustment} Shares in per cent. MDE: the smallest true difference that "
     console.print(Text(words + "a comparison like this finds 4 times in 5.", "dim"))
     for note in comparison.notes:
-        console.print(Text(printable(note), "yellow"), soft_wrap=True)
+        say(console, note, "yellow")
 
 
 def _side(text: str) -> list[Path]:

@@ -13,10 +13,11 @@ from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import program_in
+from rlvrlab.types import Completion, ErrorKind, Problem, Request, Reward, Rollout, Sampling, Tokenizer, Verdict
 
 if TYPE_CHECKING:
     from rlvrlab.train.credit.credited import Credited, StepCredits
-    from rlvrlab.types import Problem, Request, Rollout, Tokenizer, Verdict
 
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf", "bisect")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
@@ -85,7 +86,6 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     from rlvrlab.evals.recovery import score
     from rlvrlab.judge.judge import Judge
     from rlvrlab.train.credit.methods import credit_of
-    from rlvrlab.types import Problem, Sampling
 
     if problem is None:
         raise UserError(f"{path}: name its task with -p task.json, or give the folder of a run")
@@ -103,13 +103,13 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
 def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredits:
     """Recorded answers, replayed under the run's own environment and reward."""
     from rlvrlab.record.files import read_lines
+    from rlvrlab.record.run import rollout_files
     from rlvrlab.train.credit.methods import credit_of
     from rlvrlab.train.session import resolved_of
-    from rlvrlab.types import ErrorKind, Problem, Sampling, Verdict
 
     resolved = resolved_of(folder)
     env, data = resolved.build("env"), resolved.recipe.data
-    recorded = {int(path.stem.removeprefix("step_")): path for path in (folder / "rollouts").glob("step_*.jsonl")}
+    recorded = rollout_files(folder)
     if not recorded:
         raise UserError(f"{folder}: no recorded answers; train with record.rollouts=all")
     chosen = max(recorded) if step is None else step
@@ -131,8 +131,6 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
 
 
 def _rollout(name: str, problem: Problem, text: str, verdict: Verdict, value: float) -> Rollout:
-    from rlvrlab.types import Completion, Reward, Rollout
-
     completion = Completion(text, tuple(map(ord, text)), ())
     return Rollout(name, name, problem, (), completion, verdict, Reward(value))
 
@@ -172,11 +170,8 @@ class _Judged:
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge each text, or the program in it where the file is prose; prose without a program is no answer."""
-        from rlvrlab.judge.extract import program_in
-
         codes = [(program_in(text).code or "") if self.prose else text for _, text in items]
-        verdicts: list[Verdict] = self.judge.verify_many([(self.task, code) for code in codes])
-        return verdicts
+        return self.judge.verify_many([(self.task, code) for code in codes])
 
 
 def _answer(name: str, one: Credited) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.check import built
 from rlvrlab.cli.data_audit import audit, manifest
@@ -20,10 +21,8 @@ def command() -> None:
     """Make, prepare, audit and look at data."""
 
 
-command.add_command(prepare)
-command.add_command(audit)
-command.add_command(manifest)
-command.add_command(preview)
+for verb in (prepare, audit, manifest, preview):
+    command.add_command(verb)
 
 
 @command.command("make")
@@ -45,8 +44,6 @@ def make(
     rlvr data make countdown --size 2000 -o countdown.parquet
     rlvr data make graph workers=2 --levels 5 --size 90000 -o graph.jsonl
     """
-    from rich.console import Console
-
     from rlvrlab.data.rows import refuse_ending, write_problems
 
     if levels:

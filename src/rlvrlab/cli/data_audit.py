@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
@@ -14,13 +15,8 @@ from rlvrlab.cli.printing import print_json, printable
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("audit"), show_default=True)
 @click.option("--threshold", default=0.5, show_default=True, help="Jaccard similarity that makes a near-duplicate.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["exact", "near", "passage"]),
-    default="near",
-    show_default=True,
-    help="The weakest match of prompts across splits that counts as a leak.",
-)
+@click.option("--fail-on", type=click.Choice(["exact", "near", "passage"]), default="near", show_default=True,
+              help="The weakest match of prompts across splits that counts as a leak.")  # fmt: skip
 @click.option("--prompt", help="Column of the prompt, where it is not found by itself; so for the next two.")
 @click.option("--solution", help="Column of the solution.")
 @click.option("--tests", help="Column of the tests.")
@@ -33,8 +29,6 @@ def audit(
     \b
     rlvr data audit data/gsm8k_train.jsonl data/gsm8k_test.jsonl
     """
-    from rich.console import Console
-
     from rlvrlab.data.audit import KINDS
     from rlvrlab.data.audit import audit as examine
     from rlvrlab.data.audit_report import write_audit

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.check import built
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.registry import names
 
 if TYPE_CHECKING:
     from rlvrlab.data.prepare import Prepared
@@ -24,11 +26,8 @@ if TYPE_CHECKING:
 @click.option("--from", "origin", type=click.Path(path_type=Path), help="Your copy of a known set: a file or folder.")
 @click.option("--env", "env_name",
               help="Who judges a file of your own; of a known set, another skill, e.g. code_repair.")  # fmt: skip
-@click.option(
-    "--role",
-    type=click.Choice(["train", "dev", "test", "split"]),
-    help="For a file of your own; split: by content, 8 to 1 to 1.",
-)
+@click.option("--role", type=click.Choice(["train", "dev", "test", "split"]),
+              help="For a file of your own; split: by content, 8 to 1 to 1.")  # fmt: skip
 @click.option("--near", type=click.FloatRange(0.2, 1), metavar="JACCARD",
               help="Drop train and dev prompts this much like another; the audit calls 0.5 near.")  # fmt: skip
 @click.option("--against", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -66,8 +65,6 @@ def prepare(
     rlvr data prepare verl_countdown --to parquet
     rlvr data prepare experiments/RUN --as preference
     """
-    from rich.console import Console
-
     from rlvrlab.data import prepare as preparing
     from rlvrlab.data.own_runs import is_run
     from rlvrlab.data.rows import read_problems
@@ -106,7 +103,6 @@ def _prepared(
     from rlvrlab.data.sources import HUB, file_rows, hub_rows, local_copy
     from rlvrlab.envs.data_files import bare_name
     from rlvrlab.recipe.shipped import ENDING, named_file
-    from rlvrlab.registry import names
 
     path = Path(what)
     if path.suffix == ENDING or (what not in PRESETS and what not in names("env") and named_file(path)):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.check import built
 from rlvrlab.cli.options import AS_JSON
@@ -40,9 +41,6 @@ def preview(what: str, keys: tuple[str, ...], size: int, role: Any, seed: int, a
 
 
 def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed: int, as_json: bool) -> None:
-
-    from rich.console import Console
-
     from rlvrlab.data.guesses import look_at
     from rlvrlab.data.rows import read_problems
     from rlvrlab.recipe.parse import parse_overrides

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, table
+from rlvrlab.registry import HOMES, find, names
 
 SINKS = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboardX"}
 """Sink, and the extra of rlvrlab that brings it -> the module it needs."""
@@ -37,8 +40,6 @@ class Finding(NamedTuple):
 @AS_JSON
 def command(as_json: bool) -> int:
     """Look at this machine: what works, what is missing, what to do."""
-    from rlvrlab.registry import HOMES, find, names
-
     findings = list(_machine())
     findings += [
         Finding("surgeries" if kind == "surgery" else f"{kind}s", "ok", ", ".join(names(kind)))
@@ -58,9 +59,6 @@ def command(as_json: bool) -> int:
     if as_json:
         print_json({"ok": not broken, "findings": [finding._asdict() for finding in findings]})
         return 1 if broken else 0
-    from rich.console import Console
-    from rich.text import Text
-
     marks = {"ok": Text("✓", "green"), "missing": Text("–", "yellow"), "problem": Text("✗", "red")}
     rows = [(marks[one.state], one.subject, one.fact, one.remedy) for one in findings]
     Console().print(table(("", "what", "found", "remedy"), rows))

@@ -5,24 +5,27 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
+from rlvrlab.registry import find
+from rlvrlab.types import Environment
 
 if TYPE_CHECKING:
     from rlvrlab.cli.examined import Subject
     from rlvrlab.evals.answering import Answerer
     from rlvrlab.evals.kept import Kept
     from rlvrlab.evals.protocol import Protocol
-    from rlvrlab.types import Environment
 
 PLACES = {"judges", "ray", "ray_workers"}
 """Options that say where the work is done, not what it is."""
@@ -68,9 +71,6 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     if as_json:
         print_json({"folder": str(kept.folder), **kept.summary})
     else:
-        from rich.console import Console
-        from rich.text import Text
-
         from rlvrlab.cli.tables import metrics_table, split_table
         from rlvrlab.evals.judged import problems_of_roles
         from rlvrlab.record.final import split_run
@@ -86,11 +86,11 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
                 console.print(split_table(name.removeprefix("by_"), kept.summary[name]))
         reasons = [f"{count} unjudged: {reason}" for reason, count in kept.summary["unjudged_because"].items()]
         for words in (*kept.summary["findings"], *reasons):
-            console.print(Text(printable(words), "yellow"), soft_wrap=True)
+            say(console, words, "yellow")
         if request["run"] and (looks := read_looks(split_run(request["run"])[0])):
             times = "once" if len(looks) == 1 else f"{len(looks)} times"
             console.print(Text(f"Test problems were looked at {times} with this run (looks.jsonl).", "dim"))
-        console.print(Text(printable(f"Everything: {kept.folder}"), "dim"), soft_wrap=True)
+        say(console, f"Everything: {kept.folder}", "dim")
     from rlvrlab.evals.kept import track
 
     for trouble in track(kept, request["sinks"], kept.folder.name):
@@ -104,7 +104,6 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.evals.kept import evaluate_into
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.record.final import split_run
-    from rlvrlab.registry import find
 
     judge_at(request["judges"], request["plain_sandbox"])
     for sink in request["sinks"]:
@@ -121,16 +120,11 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     with patient("the evaluation", request["deadline"]) as alive, _answerer(subject, request) as answerer:
         name = name_of(answerer.identity())
         folder = _path(request["output"]) or _new_folder(request, data, protocol.name, name)
-        with AnswersBar(len(problems) * (1 if protocol.budget else protocol.n), as_json) as progress:
-
-            def observe(batch: list[Any]) -> None:
-                progress.observe(batch)
-                alive()
-
+        with AnswersBar(len(problems) * (1 if protocol.budget else protocol.n), as_json, alive) as bar:
             try:
                 return evaluate_into(
                     folder, answerer, env, problems, protocol,
-                    seed=request["seed"], data=data, facts=facts, observe=observe, reward=subject.reward,
+                    seed=request["seed"], data=data, facts=facts, observe=bar.observe, reward=subject.reward,
                     run=split_run(request["run"])[0] if request["run"] else None,
                 )  # fmt: skip
             except BaseException as error:
@@ -223,8 +217,8 @@ def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
 class AnswersBar:
     """A progress bar of judged answers on a terminal; nothing elsewhere."""
 
-    def __init__(self, total: int, quiet: bool) -> None:
-        from rich.console import Console
+    def __init__(self, total: int, quiet: bool, alive: Callable[[], None] = lambda: None) -> None:
+        """`alive` is called whenever answers have been judged."""
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
@@ -233,6 +227,7 @@ class AnswersBar:
         self._bars = Bars(*columns, console=console, disable=quiet or not console.is_terminal)
         self._task = self._bars.add_task("", total=total, facts="")
         self._solved = self._judged = self._unjudged = 0
+        self._alive = alive
 
     def __enter__(self) -> AnswersBar:
         self._bars.start()
@@ -249,3 +244,4 @@ class AnswersBar:
         share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
+        self._alive()

@@ -15,14 +15,16 @@ from rlvrlab.cli.check import built
 from rlvrlab.cli.names import find_run
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
+from rlvrlab.recipe import Resolved, load_recipe
+from rlvrlab.recipe.parse import parse_overrides
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.recipe.shipped import named_file
+from rlvrlab.record.final import split_run
 from rlvrlab.registry import names
 from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
-    from rlvrlab.recipe import Resolved
 
 AT_ONCE = 256
 """Answers an engine draws before they are judged and kept."""
@@ -70,9 +72,6 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
 
     Where an `engine` is named, keys such as engine.model are that engine's and not the recipe's.
     """
-    from rlvrlab.recipe import load_recipe
-    from rlvrlab.recipe.parse import parse_overrides
-    from rlvrlab.record.final import split_run
     from rlvrlab.train.session import resolved_of
 
     if what is None:
@@ -162,7 +161,6 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
             yield answerer
         return
     if run is not None:
-        from rlvrlab.record.final import split_run
         from rlvrlab.train.policy import policy_of
 
         policy = policy_of(*split_run(run))

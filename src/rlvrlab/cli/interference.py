@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import AS_JSON
@@ -89,8 +90,6 @@ def _write(folder: Path, found: Interference) -> list[Path]:
 
 
 def _show(found: Interference, files: list[Path]) -> None:
-    from rich.console import Console
-
     console = Console()
     for name, matrix in _matrices(found).items():
         console.print(printable(TITLES[name]), markup=False)

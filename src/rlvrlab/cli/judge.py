@@ -12,10 +12,11 @@ import click
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
+from rlvrlab.judge.extract import Found, program_in
+from rlvrlab.types import ErrorKind, Verdict
 
 if TYPE_CHECKING:
     from rlvrlab.judge.tasks import Task
-    from rlvrlab.types import Verdict
 
 PROSE = {".md", ".txt"}
 NOT_JUDGED = 3
@@ -49,11 +50,9 @@ def command(
     Kinds: stdio {tests: [[input, output], …]}, calls, tests {entry_point, tests: ["assert …"]}, syntax.
     The exit code is 0 when all are accepted, 1 when one is not, 2 when the task is at fault, 3 when the machine is.
     """
-    from rlvrlab.judge.extract import Found, program_in
     from rlvrlab.judge.finding import Finding
     from rlvrlab.judge.judge import Judge
     from rlvrlab.judge.outcomes import Outcome
-    from rlvrlab.types import ErrorKind
 
     task = read_task(problem, cpu_s, memory_mb)
     verdicts: dict[str, Verdict] = {}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import AS_JSON
@@ -72,8 +73,6 @@ def list_models(as_json: bool) -> None:
     if as_json:
         print_json({"cache": str(cache.models()), "models": rows})
         return
-    from rich.console import Console
-
     lines = [
         (row["name"], amount(row["parameters"]) if row["parameters"] else "",
          f"{len(row['cached'])}, {amount(row['bytes'])}B" if row["cached"] else "–", row["about"])

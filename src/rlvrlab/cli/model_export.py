@@ -13,9 +13,11 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
+from rlvrlab.record.final import BEST, LAST, split_run
 from rlvrlab.record.headline import highest, percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of
+from rlvrlab.types import Request, Sampling
 
 if TYPE_CHECKING:
     from rlvrlab.engines.base import Engine
@@ -29,14 +31,13 @@ def export_model(spec: str, output: Path, problems: int) -> dict[str, Any]:
     """Export RUN[@best|last|STEP] into a new folder; nothing is left behind when the proof fails."""
     from rlvrlab.train.policy import policy_of
 
-    run, which = Path(spec), "best"
-    folder, mark, after = spec.rpartition("@")
-    if mark and not run.is_dir():
-        run, which = Path(folder), after
-        if which not in ("best", "last") and not (which.isascii() and which.isdigit()):
-            raise UserError(f"{spec}: after @ stands best, last or the number of a step")
+    run, which = split_run(spec)
+    if run == Path(spec):
+        which = BEST
+    elif which not in (BEST, LAST) and not (which.isascii() and which.isdigit()):
+        raise UserError(f"{spec}: after @ stands best, last or the number of a step")
     config = read_config(run)
-    checkpoint = _checkpoint(run, which)
+    checkpoint, step = _checkpoint(run, which)
     source = checkpoint / "actor" / "huggingface"
     if not list(source.glob("*.safetensors")):
         engine = config["recipe"]["engine"]["type"]
@@ -47,13 +48,13 @@ def export_model(spec: str, output: Path, problems: int) -> dict[str, Any]:
         for path in source.iterdir():
             if path.is_file() and path.suffix not in (*PICKLES, ".py"):
                 shutil.copyfile(path, draft / path.name)
-        policy = policy_of(run, str(_step(checkpoint)))
+        policy = policy_of(run, str(step))
         proof.extend(prove(draft, policy.resolved, policy.engine, problems))
-        facts = facts_of(run, config, _step(checkpoint), proof)
+        facts = facts_of(run, config, step, proof)
         (draft / "README.md").write_text(card(facts), encoding="utf-8", errors="backslashreplace")
 
     made = cache.make_new(output, build)
-    return {"folder": str(made), "run": run.name, "step": _step(checkpoint), "proof": proof}
+    return {"folder": str(made), "run": run.name, "step": step, "proof": proof}
 
 
 def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[str]:
@@ -61,7 +62,6 @@ def prove(folder: Path, resolved: Resolved, engine: Engine, count: int) -> list[
     from rlvrlab.batch import batch_of
     from rlvrlab.models.rescoring import rescore
     from rlvrlab.rollout.prompts import prompt_tokens
-    from rlvrlab.types import Request, Sampling
 
     recipe, env = resolved.recipe, resolved.build("env")
     problems = env.problems("dev", min(count, recipe.data.dev_size), recipe.data.seed)
@@ -133,8 +133,8 @@ def _base(model: str) -> tuple[str, str, str]:
     return model, model if HUB_ID.fullmatch(model) else "", ""
 
 
-def _checkpoint(run: Path, which: str) -> Path:
-    """The complete checkpoint that is meant."""
+def _checkpoint(run: Path, which: str) -> tuple[Path, int]:
+    """The complete checkpoint that is meant, and its step."""
     from rlvrlab.train import checkpoint
 
     folder = run / "checkpoints"
@@ -142,7 +142,7 @@ def _checkpoint(run: Path, which: str) -> Path:
     if not steps:
         raise UserError(f"{run}: no checkpoint yet; wait for one, or name another run")
     wanted = int(which) if which.isdigit() else steps[-1]
-    if which == "best":  # of the last phase, by held-out accuracy; the last step where nothing was evaluated
+    if which == BEST:  # of the last phase, by held-out accuracy; the last step where nothing was evaluated
         rows = read_metrics(run)
         last_phase = [row for row in rows if row["phase"] == rows[-1]["phase"] and row["step"] in steps]
         # The first row of a phase is the policy it started from: exported only where nothing of the phase was kept.
@@ -157,8 +157,4 @@ def _checkpoint(run: Path, which: str) -> Path:
     problem = checkpoint.defect(path)
     if problem:
         raise CheckpointError(f"{path}: {problem}; name another step")
-    return path
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.rpartition("_")[2])
+    return path, wanted

@@ -88,13 +88,24 @@ def find_run(word: str, root: Path = RUNS) -> Path | None:
     return first[0] if first else None
 
 
-class RunName(click.ParamType):  # type: ignore[type-arg]
+class RunWord(click.ParamType):  # type: ignore[type-arg]
+    """A run as it was typed, for verbs with a --folder of their own, which call `run_folder`."""
+
+    name = "run"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names of runs, then files: a folder may be anywhere."""
+        from rlvrlab.report.runs import find_runs
+
+        names = [LATEST, *sorted(folder.name for folder in find_runs(RUNS))]
+        return [*_beginning(names, incomplete), CompletionItem(incomplete, type="file")]
+
+
+class RunName(RunWord):
     """A run in any spelling, as the path of its folder.
 
     `at` allows RUN@STEP; `other` leaves a word that fits no run to the verb, which knows other things by name.
     """
-
-    name = "run"
 
     def __init__(self, *, at: bool = False, other: bool = False) -> None:
         self._at, self._other = at, other
@@ -109,21 +120,6 @@ class RunName(click.ParamType):  # type: ignore[type-arg]
             word, which = text, ""
         found = find_run(word) if self._other else run_folder(word)
         return f"{found if found is not None else word}{mark}{which}"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names of runs, then files: a folder may be anywhere."""
-        from rlvrlab.report.runs import find_runs
-
-        names = [LATEST, *sorted(folder.name for folder in find_runs(RUNS))]
-        return [*_beginning(names, incomplete), CompletionItem(incomplete, type="file")]
-
-
-class RunWord(RunName):
-    """The same as it was typed, for verbs with a --folder of their own, which call `run_folder`."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As it stands."""
-        return str(value)
 
 
 class RecipeName(click.ParamType):  # type: ignore[type-arg]
@@ -147,13 +143,9 @@ class RecipeName(click.ParamType):  # type: ignore[type-arg]
 
 
 class RecipeKey(click.ParamType):  # type: ignore[type-arg]
-    """KEY=VALUE for a recipe: `rollout.n=16`."""
+    """KEY=VALUE for a recipe, `rollout.n=16`, as it stands: `recipe.parse.parse_overrides` reads it."""
 
     name = "key"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As it stands: `recipe.parse.parse_overrides` reads it."""
-        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Keys of the recipe that was named, as far as it can be read; behind `=`, the values a key allows."""

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.errors import InfrastructureError, LabError, UserError
+from rlvrlab.registry import find
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -95,7 +97,6 @@ def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: boo
     from rlvrlab.evals.suites import joint
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.record.final import split_run
-    from rlvrlab.registry import find
 
     asked = plan.plan
     judge_at(asked.judge.servers, asked.judge.plain_sandbox)
@@ -166,8 +167,6 @@ def _page(folder: Path) -> Path:
 
 
 def _show_plan(plan: PlanFile, members: Sequence[Ready], as_json: bool) -> None:
-    from rich.console import Console
-
     from rlvrlab.evals.suites.joint import names_of
 
     rows = [
@@ -184,9 +183,6 @@ def _show_plan(plan: PlanFile, members: Sequence[Ready], as_json: bool) -> None:
 
 
 def _show(joint: Joint, page: Path) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     console = Console(highlight=False)
     head = ("data", "n", "accepted@1", "pass ratio", "ran", "recovered", "tokens", "per s", "unjudged", "further")
     rows = []
@@ -207,8 +203,8 @@ def _show(joint: Joint, page: Path) -> None:
         for reason, count in one.summary["unjudged_because"].items()
     }
     for words in sorted(reasons):
-        console.print(Text(printable(words), "yellow"), soft_wrap=True)
-    console.print(Text(printable(f"Everything: {joint.folder}; to look at: {page}"), "dim"), soft_wrap=True)
+        say(console, words, "yellow")
+    say(console, f"Everything: {joint.folder}; to look at: {page}", "dim")
 
 
 def _percent(value: Any) -> str:

@@ -8,7 +8,7 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import Setting, settings, unnamed_env, unusual
@@ -57,11 +57,10 @@ def show_parts(parts: Sequence[Part], as_json: bool) -> None:
     for number, part in enumerate(parts, 1):
         about = [f"not on verl: {part.why}"] if part.why else []
         about += [f"left out here, {words}" for words in part.left_out]
-        console.print(Text(printable(f"{number} {part.engine}: {', '.join(part.phases)}"), "bold"), soft_wrap=True)
+        say(console, f"{number} {part.engine}: {', '.join(part.phases)}", "bold")
         for line in (*about, *part.commands):
-            console.print(Text(f"  {printable(line)}"), soft_wrap=True)
-    words = "Each part starts from the model that the one before it exported; cards are made by the parts on hf."
-    console.print(words, soft_wrap=True)
+            say(console, f"  {line}")
+    say(console, "Each part starts from the model that the one before it exported; cards are made by the parts on hf.")
 
 
 def _measured(resolved: Resolved) -> tuple[list[Estimate], str, list[str]]:
@@ -103,8 +102,7 @@ def _show_cost(console: Console, times: Sequence[Estimate], why_not: str) -> Non
     costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
     _numbers(console, COST, costs, "Cost, from one measured step")
     if why_not:
-        words = f"Cost is left out, because it is measured with the model: {why_not}"
-        console.print(Text(printable(words)), soft_wrap=True)
+        say(console, f"Cost is left out, because it is measured with the model: {why_not}")
 
 
 def _numbers(console: Console, head: Sequence[str], lines: Sequence[Sequence[str]], title: str) -> None:
@@ -115,4 +113,4 @@ def _numbers(console: Console, head: Sequence[str], lines: Sequence[Sequence[str
 
 def _warn(console: Console, warnings: Sequence[str]) -> None:
     for words in warnings:
-        console.print(Text(f"warning: {printable(words)}", "yellow"), soft_wrap=True)
+        say(console, f"warning: {words}", "yellow")

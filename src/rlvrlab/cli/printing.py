@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
-
 
 NUMBERS = re.compile(r"[\d\s.,:;+%\[\]()…/≤≥<>=≈×±–−-]*[kMGTe]?[\d\s.,+%\[\]()…/±–−-]*")
 """A cell of figures: `87.5 [80.4, 92.3]`, `1.2M`, `40/60`, or nothing."""
@@ -32,6 +32,14 @@ def printable(value: object) -> str:
 def printable_lines(text: str) -> str:
     """`printable` for each line of a page; its line ends stay."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def say(console: Console, words: str, style: str = "") -> None:
+    """Print words that are never read as markup, and that only the terminal breaks into lines; nothing if empty."""
+    from rich.text import Text
+
+    if words:
+        console.print(Text(printable(words), style), soft_wrap=True)
 
 
 def print_json(value: object) -> None:

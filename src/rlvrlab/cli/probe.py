@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
+from rlvrlab.registry import find
 from rlvrlab.types import RewardFunction, Sampling
 
 if TYPE_CHECKING:
@@ -48,7 +51,6 @@ def command(**options: Any) -> None:
     from rlvrlab.evals.probe.report import report, try_problems
     from rlvrlab.evals.probe.steps import look_at_steps
     from rlvrlab.evals.probe.verdict import advise
-    from rlvrlab.registry import find
     from rlvrlab.train.lab import shows_answers
 
     n, size, output = options["n"], options["size"], options["output"]
@@ -61,11 +63,8 @@ def command(**options: Any) -> None:
     if asked.resolved:  # draw as training would
         rollout = asked.resolved.recipe.rollout
         usual = Sampling(rollout.max_tokens, rollout.temperature, rollout.top_p)
-    sampling = replace(
-        usual,
-        max_tokens=options["max_tokens"] or usual.max_tokens,
-        temperature=options["temperature"] or usual.temperature,
-    )
+    longest, temperature = options["max_tokens"] or usual.max_tokens, options["temperature"] or usual.temperature
+    sampling = replace(usual, max_tokens=longest, temperature=temperature)
     problems = asked.env.problems(options["role"], size, asked.resolved.recipe.data.seed if asked.resolved else 0)
     with patient("the probe", options["deadline"]) as alive, answerer_of(asked, options) as answerer:
         # A recipe or a run brings its own reward; an environment given by name is probed by right or wrong.
@@ -102,9 +101,6 @@ def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
 
 
 def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, output: Path | None) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     from rlvrlab.evals.probe.picture import bands
 
     console = Console(highlight=False)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
 from rlvrlab.recipe import Resolved
@@ -61,7 +61,7 @@ class Progress:
     def tell(self, kind: str, words: str) -> None:
         """Say above the bars what is found out before a run begins, and what goes wrong while it goes on."""
         if not self._as_json:
-            self._console.print(Text(printable(f"{kind}: {words}"), "yellow"), soft_wrap=True)
+            say(self._console, f"{kind}: {words}", "yellow")
 
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
         """Show one step; `row` are its metrics."""
@@ -115,18 +115,15 @@ class Progress:
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem, each by itself. "
             out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
             for words in earlier_words(ended.folder, cards):
-                out.print(Text(printable(words.strip())), soft_wrap=True)
-        if result := headline_words(ended.folder):
-            out.print(Text(printable(result), "bold"), soft_wrap=True)
+                say(out, words.strip())
+        say(out, headline_words(ended.folder), "bold")
         for line in [*gain_lines(gains(ended.folder)), better_before(ended.folder)]:
-            if line:
-                out.print(Text(printable(line)), soft_wrap=True)
+            say(out, line)
         for event in standing_warnings(read_events(ended.folder)):
-            out.print(Text(printable(f"warning: {event['text']}"), "yellow"), soft_wrap=True)
-        out.print(Text(printable(f"The whole story: {ended.folder / 'EXPERIMENT.md'}")), soft_wrap=True)
+            say(out, f"warning: {event['text']}", "yellow")
+        say(out, f"The whole story: {ended.folder / 'EXPERIMENT.md'}")
         if ended.status != "finished":
-            remedy = going_on(ended.folder, read_config(ended.folder), read_info(ended.folder))
-            out.print(Text(printable(remedy)), soft_wrap=True)
+            say(out, going_on(ended.folder, read_config(ended.folder), read_info(ended.folder)))
 
 
 class NotebookLines:

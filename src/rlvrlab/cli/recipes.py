@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from rlvrlab.cli.names import RECIPE_NAME
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.registry import find
 
 
 @click.group("recipes", short_help="List the recipes and studies that come along, or copy one.",
@@ -28,7 +32,6 @@ def command(context: click.Context, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     from rlvrlab.recipe.shipped import shipped
-    from rlvrlab.registry import find
 
     rows = [{**one._asdict(), "needs": find("engine", one.engine).needs} for one in shipped()]
     if as_json:
@@ -42,10 +45,6 @@ def command(context: click.Context, as_json: bool) -> None:
 
 def _print(rows: Sequence[dict[str, str]]) -> None:
     """Two to four lines for each: name and engine, its question, what to expect, where a study's record is."""
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
     console = Console(highlight=False)
     for row in rows:
         needs = f", needs {row['needs']}" if row["needs"] else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,7 @@ from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
-
-if TYPE_CHECKING:
-    from rlvrlab.types import Environment, Problem
+from rlvrlab.types import Environment, Problem
 
 SHOWN = 20
 """Differences that are printed; the others are counted."""
@@ -72,11 +70,10 @@ def _of_evaluation(folder: Path) -> tuple[Environment, Items]:
 
 def _of_run(folder: Path, step: int | None) -> tuple[Environment, Items]:
     from rlvrlab.record.files import read_lines
+    from rlvrlab.record.run import rollout_files
     from rlvrlab.train.session import resolved_of
-    from rlvrlab.types import Problem
 
-    files = sorted((folder / "rollouts").glob("step_*.jsonl"), key=lambda path: int(path.stem.rpartition("_")[2]))
-    files = [path for path in files if step is None or path.stem == f"step_{step}"]
+    files = [path for number, path in rollout_files(folder).items() if step in (None, number)]
     if not files:
         which = "" if step is None else f" of step {step}"
         raise UserError(f"{folder}: no rollouts{which}; record.rollouts keeps them")

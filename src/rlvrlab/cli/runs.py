@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json, printable
+from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.errors import UserError
+from rlvrlab.report.story.part import bracket
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from rlvrlab.report.runs import Entry
 
 COLOURS = {"running": "green", "stale": "yellow", "killed": "red", "failed": "red", "damaged": "red"}
@@ -47,8 +48,6 @@ def command(
     rlvr runs --search "grpo running" --tag baseline --sort metric
     rlvr runs --add-tag toy_countdown_2026… baseline
     """
-    from rich.text import Text
-
     from rlvrlab.report.runs import choose, list_runs, sort_runs
     from rlvrlab.report.tags import change_tag
 
@@ -70,25 +69,20 @@ def command(
         console.print(table_of(entries))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
     words = f"{len(entries)} of {total} below {folder}/{left_out}. Accuracy in % with its 95 % interval:"
-    console.print(Text(printable(f"{words} dev for runs, accepted@1 for evaluations."), "dim"), soft_wrap=True)
+    say(console, f"{words} dev for runs, accepted@1 for evaluations.", "dim")
     for entry in entries:
         if entry.note:
-            console.print(Text(printable(f"{entry.name}: {entry.note}"), "yellow"), soft_wrap=True)
+            say(console, f"{entry.name}: {entry.note}", "yellow")
 
 
 def wide_console() -> Console:
     """A console as wide as the terminal or as $COLUMNS says, or PIPE_WIDTH columns where there is neither."""
-    from rich.console import Console
-
     console = Console(highlight=False)
     return console if console.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=PIPE_WIDTH)
 
 
 def table_of(entries: Sequence[Entry]) -> Table:
     """The table of `rlvr runs`; tags have a column only where there are any."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False)
     table.add_column("name", overflow="fold", min_width=16)
     for column in ("status", "phase", "step", "accuracy", "tokens", "age"):
@@ -120,12 +114,7 @@ def steps_of(entry: Entry) -> str:
 def share_of(entry: Entry) -> str:
     """Accuracy with its interval in per cent, as `63.3 [50.7, 74.4]`."""
     metric = entry.metric
-    if not metric:
-        return ""
-    text = f"{100 * metric['accuracy']:.1f}"
-    if metric.get("low") is None or metric.get("high") is None:
-        return text
-    return f"{text} [{100 * metric['low']:.1f}, {100 * metric['high']:.1f}]"
+    return f"{100 * metric['accuracy']:.1f}{bracket(metric.get('low'), metric.get('high'), 100, 1)}" if metric else ""
 
 
 def tokens_of(entry: Entry) -> str:

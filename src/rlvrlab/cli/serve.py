@@ -13,6 +13,7 @@ import click
 
 from rlvrlab.cli.printing import printable, printable_lines
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.http_access import read_token
 
 if TYPE_CHECKING:
     from rlvrlab.judge.fusion.server import JudgeServer
@@ -78,7 +79,6 @@ def judge(
     """Speak SandboxFusion: /run_code, /submit, /list_datasets, /v1/ping; and /judge for whole batches."""
     from rlvrlab.data.rows import read_problems
     from rlvrlab.envs.data_files import bare_name
-    from rlvrlab.http_access import read_token
     from rlvrlab.judge.fusion.datasets import Datasets
     from rlvrlab.judge.fusion.server import TOKEN_ENV, JudgeServer
     from rlvrlab.judge.isolation import chosen_level
@@ -154,10 +154,12 @@ def _run_judge(
 @token_options("RLVR_MODEL_TOKEN")
 @click.option("--port", default=0, show_default=True, help="Of the first one, the others follow; 0 picks free ones.")
 @click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
+@click.option("--announce", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Add the addresses to this list when ready; runs with engine.sampler=FILE use them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")
 def model(
     path: str, extra: tuple[str, ...], replicas: int, backend: str, adapters: int, host: str, token_file: Path | None,
-    port: int, wait_s: float, as_json: bool,
+    port: int, wait_s: float, announce: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Serve a model with vLLM, `transformers serve` or the embedded sampler, until interrupted.
 
@@ -169,8 +171,7 @@ def model(
     import signal
     import time
 
-    from rlvrlab.engines.openai.launch import TOKEN_ENV, Fleet, choose_backend
-    from rlvrlab.http_access import read_token
+    from rlvrlab.engines.openai.launch import TOKEN_ENV, Fleet, announce_at, choose_backend
     from rlvrlab.models import resolve
 
     for word in extra:
@@ -183,6 +184,8 @@ def model(
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)
         urls = [replica.url for replica in fleet.replicas]
+        if announce is not None:
+            announce_at(announce, urls)
         if as_json:
             click.echo(json.dumps({"urls": urls, "model": fleet.served_name, "backend": fleet.backend}))
         else:
@@ -214,7 +217,6 @@ def report(folder: Path, port: int, token_file: Path | None, as_json: bool) -> N
     \b
     rlvr serve report experiments
     """
-    from rlvrlab.http_access import read_token
     from rlvrlab.report.server.serving import Address, serve
 
     def announce(address: Address) -> None:

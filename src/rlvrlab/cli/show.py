@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
 from rlvrlab.errors import RunError
+from rlvrlab.report.story.part import bracket
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from rlvrlab.report.runs import Entry
 
 LAMPS = {"good": ("✓", "green"), "notice": ("!", "yellow"), "alarm": ("✗", "red")}
@@ -54,8 +56,6 @@ def command(run: str, folder: Path, as_json: bool) -> None:
     rlvr show
     rlvr show toy_countdown_20261115
     """
-    from rich.text import Text
-
     from rlvrlab.cli.tables import metrics_table
     from rlvrlab.report.runs import read_table, summarise_run
 
@@ -76,11 +76,10 @@ def command(run: str, folder: Path, as_json: bool) -> None:
             console.print(f"\n{printable(data)}", style="bold", markup=False)
             console.print(metrics_table(metrics))
     console.print()
-    console.print(Text(printable(f"Files in {place}/"), "bold"), soft_wrap=True)
+    say(console, f"Files in {place}/", "bold")
     rows = [(name, Text(words, "dim")) for name, words in files.items()]
     console.print(table(("", ""), rows, show_header=False, pad_edge=False))
-    hint = printable(f"Look: rlvr report {place}   rlvr serve report {place.parent}")
-    console.print(Text(hint, "dim"), soft_wrap=True)
+    say(console, f"Look: rlvr report {place}   rlvr serve report {place.parent}", "dim")
 
 
 def _details(folder: Path) -> dict[str, Any]:
@@ -114,8 +113,6 @@ def _details(folder: Path) -> dict[str, Any]:
 
 
 def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
-    from rich.text import Text
-
     title = Text(printable(entry.name), "bold")
     title.append(f"  {printable(entry.status)}", COLOURS.get(entry.status, "green"))
     title.append("".join(f"  #{tag}" for tag in entry.tags), "cyan")
@@ -138,14 +135,11 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
     lines += [(entry.note, "yellow")]
     for words, style in lines:
-        if words:
-            console.print(Text(printable(words), style), soft_wrap=True)
+        say(console, words, style)
 
 
 def _show_run(console: Console, details: dict[str, Any]) -> None:
     """Results, curves, health and cards of a run, as far as there are any."""
-    from rich.text import Text
-
     from rlvrlab.record.experiment import sparkline
     from rlvrlab.train.card import card_table
 
@@ -168,15 +162,13 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         head, rows = card_table(cards)
         _print_table(console, title, head, [[Text(cell) for cell in row] for row in rows], ruled=True)
     for words in [*details["added"], *details["earlier"]]:
-        console.print(Text(printable(words)), soft_wrap=True)
+        say(console, words)
 
 
 def _print_table(
     console: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[object]], *, ruled: bool = False
 ) -> None:
     """A titled table; nothing where there are no rows. `ruled` draws a line below the head."""
-    from rich.box import SIMPLE_HEAD
-
     if rows:
         console.print(f"\n{title}", style="bold")
         look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)} if ruled else {}
@@ -186,16 +178,10 @@ def _print_table(
 def _point(point: dict[str, Any]) -> str:
     """An accuracy in per cent with its interval, as `63.3 [50.7, 74.4]`."""
     value, low, high = (point.get(key) for key in ("value", "low", "high"))
-    if value is None:
-        return "–"
-    if low is None or high is None:
-        return f"{100 * value:.1f}"
-    return f"{100 * value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}"
 
 
 def _health(console: Console, details: dict[str, Any]) -> None:
-    from rich.text import Text
-
     shown = [light for light in details["lights"] if light["state"] in LAMPS]
     if not shown and not details["warnings"]:
         return
@@ -215,4 +201,4 @@ def _health(console: Console, details: dict[str, Any]) -> None:
             continue
         step = event["from"].get("step")
         words = f"warned {'before training' if step is None else f'at step {step}'}: {event['text']}"
-        console.print(Text(printable(words), "yellow"), soft_wrap=True)
+        say(console, words, "yellow")

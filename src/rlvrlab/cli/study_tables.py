@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live as RichLive
+from rich.table import Table
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.study.document import measured
 from rlvrlab.study.measures import is_cost
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from rlvrlab.study.board import Board
     from rlvrlab.study.folder import TrialState
     from rlvrlab.study.plan import Plan
@@ -51,7 +50,7 @@ class Live:
         """Say what happened, if anything, and redraw the table now and then."""
         if words and not self._as_json:
             if self._on:
-                self._live.console.print(Text(printable(words), "dim"), soft_wrap=True)
+                say(self._live.console, words, "dim")
             else:
                 print(printable(words), file=sys.stderr)
         if self._on and survey.stages and time.monotonic() - self._drawn > REDRAW_S:
@@ -60,24 +59,20 @@ class Live:
 
     def end(self, ended: Ended) -> None:
         """Say how the session ended, what was decided, and where to read more."""
+        made = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
         if self._as_json:
-            written = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
-            print_json({"folder": str(ended.folder), "result": ended.status, **written})
+            print_json({"folder": str(ended.folder), "result": ended.status, **made})
             return
         out = Console()
-        made = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
         for view, stage in zip(ended.survey.stages, made["stages"], strict=True):
             words = view.decision["words"] if view.decision else view.note or _on_test(stage) or view.status
             out.print(
                 Text.assemble((f"{printable(view.name)}  ", "bold"), (printable(words), STYLE.get(view.status, "")))
             )
-        out.print(
-            Text(printable(f"{ended.status}: {ended.folder / 'REPORT.md'}, DECISIONS.md, study.json")), soft_wrap=True
-        )
+        say(out, f"{ended.status}: {ended.folder / 'REPORT.md'}, DECISIONS.md, study.json")
         for view in ended.survey.stages:
             if view.status == "waiting":
-                text = f'Choose with: rlvr study select {ended.folder} {view.name} ARM --reason "…"'
-                out.print(Text(printable(text)), soft_wrap=True)
+                say(out, f'Choose with: rlvr study select {ended.folder} {view.name} ARM --reason "…"')
 
 
 def _on_test(stage: dict[str, Any]) -> str:
@@ -125,14 +120,13 @@ def show_status(board: Board, survey: Survey) -> None:
         console.print(table(("arm", *metrics, "trials"), rows, title=title, title_justify="left"))
     for trial, state in board.states.items():
         if state.given_up and trial in survey.wanted:
-            text = f"{trial}: {state.status}: {state.why} (trials/{trial}/log.txt)"
-            console.print(Text(printable(text), "red"), soft_wrap=True)
+            say(console, f"{trial}: {state.status}: {state.why} (trials/{trial}/log.txt)", "red")
 
 
 def show_decision(made: dict[str, Any]) -> None:
     """Print one decision with its numbers."""
     console = Console()
-    console.print(Text(printable(made["words"]), "bold"), soft_wrap=True)
+    say(console, made["words"], "bold")
     if made["candidates"]:
         metrics = list(made["candidates"][0]["metrics"])
         rows = [
@@ -162,6 +156,6 @@ def show_plan(plan: Plan) -> None:
     console.print(table(head, rows, right=head[2:], title=Text(printable(plan.name)), title_justify="left"))
     for one in plan.stages:
         if one.power:
-            console.print(Text(printable(f"{one.name}: {one.power}")), soft_wrap=True)
+            say(console, f"{one.name}: {one.power}")
     for line in plan.notes:
-        console.print(Text(printable(line), "dim"), soft_wrap=True)
+        say(console, line, "dim")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.model_folders import is_model
 from rlvrlab.cli.names import RUN_AT_OR_OTHER
@@ -20,8 +22,6 @@ from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from rlvrlab.evals.answering import Answerer
     from rlvrlab.evals.suites.base import Member, Ready, Skipped
     from rlvrlab.evals.suites.examine import Examined, Model
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @click.argument("overrides", nargs=-1, type=click.UNPROCESSED, metavar="[MEMBER.KEY=VALUE]…")
 @click.option("--tier", type=click.Choice(["fast", "full"]), default="fast", show_default=True)
-@click.option(
-    "--models",
-    type=RUN_AT_OR_OTHER,
-    metavar="DIR[@STEP]",
-    help="A folder of runs or models (Hugging Face layout), or one of them; of runs the last checkpoint, or @best, @9.",
-)
+@click.option("--models", type=RUN_AT_OR_OTHER, metavar="DIR[@STEP]",
+              help="A folder of runs or models (Hugging Face layout), or one of them; of runs the last checkpoint, or "
+                   "@best, @9.")  # fmt: skip
 @SERVERS
 @click.option("--baseline", help="The model that the others are compared with; else the first by name.")
 @click.option("--only", multiple=True, metavar="MEMBER", help="Only this member; may be given several times.")
@@ -61,6 +58,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     """
     from rlvrlab.evals.suites import SUITES, members_of
     from rlvrlab.evals.suites.base import Ready, data_folder, prepare
+    from rlvrlab.record.evaluation import file_name
 
     data = data_folder(options["data"])
     if name is None:
@@ -85,7 +83,9 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
             chat = bool(options["servers"]) and not options["completions"]
             show_contamination(models, prepared, left_out, chat, options["as_json"])
             return
-        output = options["output"] or _new_folder(name, options["tier"])
+        # Beside the other evaluations that belong to no run; the time keeps two examinations apart.
+        stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+        output = options["output"] or Path("evaluations") / f"suite_{file_name(name)}_{options['tier']}_{stamp}"
         examined = _examined(models, prepared, left_out, output, options, stack)
     if options["as_json"]:
         print_json({"suite": name, "tier": options["tier"], "folder": str(output), **examined.facts()})
@@ -97,13 +97,6 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     if short:
         click.secho(f"all there are, fewer than asked for: {', '.join(short)}", dim=True)
     click.secho(f"Everything: {printable(output)}", dim=True)
-
-
-def _new_folder(name: str, tier: str) -> Path:
-    """Beside the other evaluations that belong to no run; the time keeps two examinations apart."""
-    from rlvrlab.record.evaluation import file_name
-
-    return Path("evaluations") / f"suite_{file_name(name)}_{tier}_{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}"
 
 
 def _changes(overrides: tuple[str, ...], members: Sequence[Member]) -> dict[str, dict[str, Any]]:
@@ -187,8 +180,6 @@ def _examined(
 ) -> Examined:  # fmt: skip
     from dataclasses import replace
 
-    from rich.console import Console
-
     from rlvrlab.evals.suites.examine import examine
     from rlvrlab.record.files import write_json
 
@@ -212,9 +203,6 @@ def _examined(
 
 
 def _list(suites: dict[str, Any], data: Path, as_json: bool) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     rows = []
     for suite in suites.values():
         for m in suite.members:
@@ -233,9 +221,6 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> None:
 
 
 def _show(examined: Examined, models: list[str], title: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     console = Console()
     if examined.cells:
         # Run folders without their time stamp, where that still tells them apart.
@@ -257,8 +242,6 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
 
 def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
     """One line per member, a column per model, below the group's name; averages last, if there are several members."""
-    from rich.text import Text
-
     averages = examined.averages if len({cell.member for cell in examined.cells}) > 1 else ()
     cells = {(cell.member, cell.model): cell for cell in (*examined.cells, *averages)}
     before = ""

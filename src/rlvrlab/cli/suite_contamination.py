@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
 
@@ -18,9 +20,6 @@ def show_contamination(
     models: Sequence[Model], prepared: Sequence[Ready | Skipped], skipped: Sequence[Skipped], chat: bool, as_json: bool
 ) -> None:
     """Every model on every member that is there; made problems are a control: nobody can know them."""
-    from rich.console import Console
-    from rich.text import Text
-
     from rlvrlab.evals.contamination import contamination
     from rlvrlab.evals.suites.base import Ready, Skipped
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli import printing
+from rlvrlab.report.story.part import bracket
 
 if TYPE_CHECKING:
     from rlvrlab.evals.compare import Row
@@ -119,7 +120,4 @@ def comparison_table(title: str, rows: Sequence[Row]) -> Table:
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:
-    text = f"{100 * metrics[key]:.1f} %"
-    if f"{key}_low" in metrics:
-        text += f" [{100 * metrics[f'{key}_low']:.1f}, {100 * metrics[f'{key}_high']:.1f}]"
-    return text
+    return f"{100 * metrics[key]:.1f} %{bracket(metrics.get(f'{key}_low'), metrics.get(f'{key}_high'), 100, 1)}"

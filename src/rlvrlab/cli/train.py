@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
+from rlvrlab.notes import noting
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -65,7 +67,6 @@ def command(
         _show_plan(resolved, recipe if on_verl else None, overrides, as_json)
         return 0
     from rlvrlab.cli.progress import Progress
-    from rlvrlab.notes import noting
     from rlvrlab.recipe.explain import unnamed_env, unusual
 
     if resume is None and (unnamed := unnamed_env(resolved)):
@@ -91,8 +92,6 @@ def command(
 
 def _show_profile(folder: Path, resolved: Resolved) -> None:
     """Seconds per step by part, and advice."""
-    from rich.console import Console
-
     from rlvrlab.record.profile import advice, profile_of
     from rlvrlab.record.run import read_metrics
 

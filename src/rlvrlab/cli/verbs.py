@@ -55,8 +55,7 @@ class Verbs(click.Group):
         """Import the file of the verb and return its `command`."""
         if name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(f"rlvrlab.cli.{name}").command
-        return command
+        return importlib.import_module(f"rlvrlab.cli.{name}").command
 
     def invoke(self, context: click.Context) -> Any:
         """Run the verb; its exit code is ours to give, so a plug-in that leaves the program has failed."""

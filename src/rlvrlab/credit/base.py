@@ -14,8 +14,6 @@ from rlvrlab.types import Branch
 
 Label = Literal["unbiased", "shaping"]
 Segmentation = Literal["auto", "python", "sql", "turns", "text", "words", "characters"]
-
-
 Boundary = Literal["lines", "tokens", "turns"]
 
 
@@ -69,6 +67,11 @@ class StepCredit(ABC):
     """What a step is."""
     invalid: Invalid = "skip"
     """What an altered program that no longer runs is worth."""
+
+    @property
+    def parts(self) -> tuple[StepCredit, ...]:
+        """The credits that this one is made of, in their order; none where it is one by itself."""
+        return ()
 
     @property
     def label(self) -> Label:

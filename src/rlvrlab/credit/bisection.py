@@ -40,8 +40,7 @@ def bisect(steps: int, chosen_S: Ints) -> Replays:
         return credit_S, sets
 
     def solve(value_E: Floats, whole: float) -> Estimate:
-        credit_S, _ = walk(value_E, whole)
-        return Estimate(credit_S, np.where(np.isnan(credit_S), np.nan, 0.0))
+        return Estimate.exact(walk(value_E, whole)[0])
 
     def then(value_E: Floats, whole: float) -> tuple[Edit, ...]:
         return tuple(_without(steps, one) for one in walk(value_E, whole)[1])

@@ -54,10 +54,10 @@ class Estimate(NamedTuple):
     error_S: Floats
     """Standard error where the estimate was sampled, 0 where it is exact, NaN where nothing is known."""
 
-
-def no_more(value_E: Floats, whole: float) -> tuple[Edit, ...]:
-    """Everything is asked at once."""
-    return ()
+    @classmethod
+    def exact(cls, credit_S: Floats) -> Estimate:
+        """Credit that was not sampled."""
+        return cls(credit_S, np.where(np.isnan(credit_S), np.nan, 0.0))
 
 
 class Replays(NamedTuple):
@@ -67,7 +67,7 @@ class Replays(NamedTuple):
     """Each once; never the unaltered trajectory, whose reward is known."""
     solve: Callable[[Floats, float], Estimate]
     """(reward of each edit, NaN where unknown; reward of the whole) -> credit."""
-    then: Callable[[Floats, float], tuple[Edit, ...]] = no_more
+    then: Callable[[Floats, float], tuple[Edit, ...]] = lambda value_E, whole: ()
     """(the same) -> edits to replay next, once these values are known; none when nothing more is to be asked."""
 
 

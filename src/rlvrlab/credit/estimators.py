@@ -12,12 +12,12 @@ Each estimator returns Replays: what to replay, and how to solve for the credit 
 collection go to the verifier at once. Unknown rewards (NaN) make unknown credit, never 0. The verifier is taken to be
 deterministic.
 Which of them are unbiased as advantages is said in counterfactual.py and shown in tests/credit/test_bias_table.py.
-Suffixes: S steps, E edits, C coalitions, M permutations.
+Suffixes: S steps, E edits, C coalitions, M permutations, P pairs of coalitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import comb
 
 import numpy as np
@@ -34,32 +34,26 @@ MAX_REPLAYS = 1 << EXACT
 def leave_one_out(steps: int, chosen_S: Ints, kinds: Sequence[Intervention], replay: ReplayMode) -> Replays:
     """Intervene on each chosen step; several kinds are averaged."""
     asked = [[intervention(kind, steps, int(i), replay) for kind in kinds] for i in chosen_S]
-    book = _Book(edit for edits in asked for edit in edits)
 
-    at_SK = np.array([[book.at(edit) for edit in edits] for edits in asked])
-
-    def solve(value_E: Floats, whole: float) -> Estimate:
+    def solve(value_SK: Floats, whole: float) -> Estimate:
         credit_S = np.full(steps, np.nan)
-        value_SK = np.append(value_E, whole)[at_SK]
         known_SK = ~np.isnan(value_SK)
         count_S = known_SK.sum(axis=1)
         mean_S = np.where(known_SK, value_SK, 0.0).sum(axis=1) / np.maximum(count_S, 1)
         credit_S[chosen_S] = np.where(count_S > 0, whole - mean_S, np.nan)
-        return _exact(credit_S)
+        return Estimate.exact(credit_S)
 
-    return book.replays(solve)
+    return _replays(asked, solve)
 
 
 def prefix_difference(steps: int, chosen_S: Ints) -> Replays:
     """What each chosen step adds to the steps before it."""
-    ends = {int(j): coalition(before(steps, int(j))) for i in chosen_S for j in (i, i + 1)}
-    return _differences(steps, chosen_S, ends)
+    return _differences(steps, chosen_S, lambda place: coalition(before(steps, place)))
 
 
 def vine(steps: int, chosen_S: Ints) -> Replays:
     """The change of the policy's own value across each chosen step; after the last one it is the reward."""
-    ends = {int(j): Edit("resume", int(j), before(steps, int(j)).tobytes()) for i in chosen_S for j in (i, i + 1)}
-    return _differences(steps, chosen_S, ends)
+    return _differences(steps, chosen_S, lambda place: Edit("resume", place, before(steps, place).tobytes()))
 
 
 def shapley(steps: int, samples: int, rng: np.random.Generator) -> Replays:
@@ -71,15 +65,13 @@ def shapley(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     orders_MS = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
     # Each chain begins with no step and has one more each time.
     chains = [[coalition(np.argsort(order_S) < size) for size in range(steps + 1)] for order_S in orders_MS]
-    book = _Book(edit for chain in chains for edit in chain)
-    at_MS = np.array([[book.at(edit) for edit in chain] for chain in chains])
 
-    def solve(value_E: Floats, whole: float) -> Estimate:
+    def solve(value_MS: Floats, whole: float) -> Estimate:
         gain_MS = np.empty((len(chains), steps))
-        np.put_along_axis(gain_MS, np.array(orders_MS), np.diff(np.append(value_E, whole)[at_MS], axis=1), axis=1)
+        np.put_along_axis(gain_MS, np.array(orders_MS), np.diff(value_MS, axis=1), axis=1)
         return _sampled(gain_MS)
 
-    return book.replays(solve)
+    return _replays(chains, solve)
 
 
 def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Replays:
@@ -88,18 +80,13 @@ def banzhaf(steps: int, samples: int, rng: np.random.Generator) -> Replays:
         return _enumerated(steps, np.full(steps, 0.5 ** (steps - 1)))
     half_CS = rng.random((max(2, min(MAX_REPLAYS, samples * steps) // 2), steps)) < 0.5
     kept_CS = np.concatenate([half_CS, ~half_CS])
-    edits = [coalition(kept_S) for kept_S in kept_CS]
-    book = _Book(edits)
 
-    at_C = np.array([book.at(edit) for edit in edits])
-
-    def solve(value_E: Floats, whole: float) -> Estimate:
-        value_C = np.append(value_E, whole)[at_C]
-        with_S, error_with_S = _column_means(value_C, kept_CS)
-        without_S, error_without_S = _column_means(value_C, ~kept_CS)
+    def solve(value_1C: Floats, whole: float) -> Estimate:
+        with_S, error_with_S = _column_means(value_1C[0], kept_CS)
+        without_S, error_without_S = _column_means(value_1C[0], ~kept_CS)
         return Estimate(with_S - without_S, np.sqrt(error_with_S + error_without_S))
 
-    return book.replays(solve)
+    return _replays([[coalition(kept_S) for kept_S in kept_CS]], solve)
 
 
 def step_groups(prefixes: Sequence[Sequence[Hashable]], reward_B: Floats, group_B: Ints) -> list[Floats]:
@@ -119,81 +106,65 @@ def step_groups(prefixes: Sequence[Sequence[Hashable]], reward_B: Floats, group_
     return credit
 
 
-class _Book:
-    """Distinct edits, each replayed once; one that leaves the answer whole is not, since its reward is known."""
+def _replays(asked: Sequence[Sequence[Edit]], solve: Callable[[Floats, float], Estimate]) -> Replays:
+    """Each edit replayed once; `solve` gets the values in the shape of `asked`.
 
-    def __init__(self, edits: Iterable[Edit]) -> None:
-        wanted = dict.fromkeys(edits)
-        altered = [edit for edit in wanted if edit.how not in ("keep", "resume") or 0 in edit.kept]
-        self.index = {edit: i for i, edit in enumerate(altered)}
-
-    def at(self, edit: Edit) -> int:
-        """Index of the edit's value; -1 for the whole answer, whose reward is appended last."""
-        return self.index.get(edit, -1)
-
-    def replays(self, solve: Callable[[Floats, float], Estimate]) -> Replays:
-        return Replays(tuple(self.index), solve)
+    One that leaves the answer whole is not replayed, since its reward is known.
+    """
+    wanted = dict.fromkeys(edit for edits in asked for edit in edits)
+    altered = [edit for edit in wanted if edit.how not in ("keep", "resume") or 0 in edit.kept]
+    index = {edit: i for i, edit in enumerate(altered)}
+    at = np.array([[index.get(edit, -1) for edit in edits] for edits in asked])  # -1 is the whole, appended last
+    return Replays(tuple(altered), lambda value_E, whole: solve(np.append(value_E, whole)[at], whole))
 
 
-def _differences(steps: int, chosen_S: Ints, ends: dict[int, Edit]) -> Replays:
-    book = _Book(ends.values())
+def _differences(steps: int, chosen_S: Ints, stopped: Callable[[int], Edit]) -> Replays:
+    """Across each chosen step: the value where the answer is stopped after it, less that where it is before it."""
 
-    at_S2 = np.array([[book.at(ends[int(i)]), book.at(ends[int(i) + 1])] for i in chosen_S])
-
-    def solve(value_E: Floats, whole: float) -> Estimate:
+    def solve(value_S2: Floats, whole: float) -> Estimate:
         credit_S = np.full(steps, np.nan)
-        credit_S[chosen_S] = np.diff(np.append(value_E, whole)[at_S2], axis=1)[:, 0]
-        return _exact(credit_S)
+        credit_S[chosen_S] = np.diff(value_S2, axis=1)[:, 0]
+        return Estimate.exact(credit_S)
 
-    return book.replays(solve)
+    return _replays([[stopped(i), stopped(i + 1)] for i in map(int, chosen_S)], solve)
 
 
 def _enumerated(steps: int, weight_K: Floats) -> Replays:
     """All coalitions; the weight of a marginal contribution depends on the size of what it is added to."""
     kept_CS = (np.arange(1 << steps)[:, None] >> np.arange(steps)) & 1 == 1
-    edits = [coalition(kept_S) for kept_S in kept_CS]
-    book = _Book(edits)
-    size_C, at_C = kept_CS.sum(axis=1), np.array([book.at(edit) for edit in edits])
+    size_C = kept_CS.sum(axis=1)
 
-    def solve(value_E: Floats, whole: float) -> Estimate:
-        value_C = np.append(value_E, whole)[at_C]
-        credit_S = np.empty(steps)
+    def solve(value_1C: Floats, whole: float) -> Estimate:
+        value_C, credit_S = value_1C[0], np.empty(steps)
         for i in range(steps):
             without_C = np.flatnonzero(~kept_CS[:, i])
             credit_S[i] = weight_K[size_C[without_C]] @ (value_C[without_C | 1 << i] - value_C[without_C])
-        return _exact(credit_S)
+        return Estimate.exact(credit_S)
 
-    return book.replays(solve)
+    return _replays([[coalition(kept_S) for kept_S in kept_CS]], solve)
 
 
 def _marginals(steps: int, samples: int, rng: np.random.Generator) -> Replays:
     """Too many steps for whole permutations: single marginals of randomly chosen steps; the others stay unknown."""
     count = max(1, min(steps, MAX_REPLAYS // (2 * samples)))
     chosen_S = np.sort(rng.choice(steps, size=count, replace=False))
-    pairs: dict[int, list[tuple[Edit, Edit]]] = {}
+    pairs: list[tuple[Edit, Edit]] = []
     for i in map(int, chosen_S):
         orders = _antithetic([rng.permutation(steps) for _ in range((samples + 1) // 2)], samples)
         places = [np.argsort(order_S) for order_S in orders]
         # The steps before i in an order, without it and with it.
-        pairs[i] = [(coalition(place_S < place_S[i]), coalition(place_S <= place_S[i])) for place_S in places]
-    book = _Book(edit for around in pairs.values() for pair in around for edit in pair)
+        pairs += [(coalition(place_S < place_S[i]), coalition(place_S <= place_S[i])) for place_S in places]
 
-    def solve(value_E: Floats, whole: float) -> Estimate:
+    def solve(value_P2: Floats, whole: float) -> Estimate:
         gain_MS = np.full((samples, steps), np.nan)
-        for i, around in pairs.items():
-            at_M2 = np.array([[book.at(edit) for edit in pair] for pair in around])
-            gain_MS[:, i] = np.diff(np.append(value_E, whole)[at_M2], axis=1)[:, 0]
+        gain_MS[:, chosen_S] = np.diff(value_P2, axis=1).reshape(count, samples).T
         return _sampled(gain_MS)
 
-    return book.replays(solve)
+    return _replays(pairs, solve)
 
 
 def _antithetic(orders: Sequence[Ints], samples: int) -> list[Ints]:
     return [one for order_S in orders for one in (order_S, order_S[::-1])][:samples]
-
-
-def _exact(credit_S: Floats) -> Estimate:
-    return Estimate(credit_S, np.where(np.isnan(credit_S), np.nan, 0.0))
 
 
 def _sampled(gain_MS: Floats) -> Estimate:

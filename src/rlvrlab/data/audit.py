@@ -10,7 +10,7 @@ A leak is a pair of splits with different roles (or of files that name none) who
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -22,7 +22,8 @@ import numpy as np
 from rlvrlab.data.documents import PARTS, Document, Documents, Part, read_documents
 from rlvrlab.data.near import SHINGLE, near_duplicates
 from rlvrlab.data.overlap import LENGTH, overlaps
-from rlvrlab.data.texts import Texts, is_word, normalised, tokenised
+from rlvrlab.data.texts import Texts, is_word, tokenised
+from rlvrlab.envs.answers import as_seen
 from rlvrlab.errors import UserError
 
 Kind = Literal["exact", "near", "passage"]
@@ -68,15 +69,11 @@ class Hit:
 
     def row(self) -> dict[str, Any]:
         """The hit as a line of a duplicates file, with both texts."""
-        facts: dict[str, Any] = {
-            "kind": self.kind,
-            "part": self.part,
-            "left": self.left.place,
-            "right": self.right.place,
-        }
         similarity = None if self.jaccard is None else round(self.jaccard, 4)
-        facts |= {"jaccard": similarity, "passages": self.passages, "passage": self.passage}
-        return facts | {"left_text": self.left.texts[self.part], "right_text": self.right.texts[self.part]}
+        places = {"left": self.left.place, "right": self.right.place}
+        shared = {"jaccard": similarity, "passages": self.passages, "passage": self.passage}
+        texts = {"left_text": self.left.texts[self.part], "right_text": self.right.texts[self.part]}
+        return {"kind": self.kind, "part": self.part} | places | shared | texts
 
 
 @dataclass(frozen=True)
@@ -94,11 +91,7 @@ class Audit:
     @property
     def splits(self) -> dict[str, int]:
         """How many rows each split has."""
-        counts: dict[str, int] = defaultdict(int)
-        for file in self.files:
-            for document in file.documents:
-                counts[document.split] += 1
-        return dict(counts)
+        return dict(Counter(document.split for file in self.files for document in file.documents))
 
     @property
     def leaks(self) -> list[Hit]:
@@ -135,13 +128,9 @@ class Audit:
 
 
 def audit(
-    paths: Sequence[Path],
-    *,
-    columns: Mapping[Part, str] | None = None,
-    threshold: float = THRESHOLD,
-    fails_on: tuple[Kind, ...] = ("exact", "near"),
-    progress: Progress = lambda words: None,
-) -> Audit:
+    paths: Sequence[Path], *, columns: Mapping[Part, str] | None = None, threshold: float = THRESHOLD,
+    fails_on: tuple[Kind, ...] = ("exact", "near"), progress: Progress = lambda words: None,
+) -> Audit:  # fmt: skip
     """Compare all rows of all files."""
     if not LOWEST_THRESHOLD <= threshold <= 1:
         raise UserError(f"threshold = {threshold}: need {LOWEST_THRESHOLD} to 1")
@@ -168,8 +157,7 @@ def audit(
         hits += hits_of_part
         crowded += packed
         hashing |= by
-    order = {kind: rank for rank, kind in enumerate(KINDS)}
-    hits.sort(key=lambda hit: (not hit.leaks, hit.part != "prompt", order[hit.kind], -(hit.jaccard or 0)))
+    hits.sort(key=lambda hit: (not hit.leaks, hit.part != "prompt", KINDS.index(hit.kind), -(hit.jaccard or 0)))
     return Audit(files, hits, threshold, fails_on, bool(crowded), ", ".join(sorted(hashing)))
 
 
@@ -185,7 +173,7 @@ def _compare(documents: Sequence[Document], part: Part, threshold: float) -> tup
     splits = np.array([names[document.split] for document in chosen])
     grams = texts.grams(SHINGLE)
     near = near_duplicates(grams.without(grams.form(splits)), threshold)
-    exact = set(_exact_pairs([normalised(document.texts[part]) for document in chosen], splits.tolist()))
+    exact = set(_exact_pairs([as_seen(document.texts[part]) for document in chosen], splits.tolist()))
     alike = {(pair.left, pair.right): pair.jaccard for pair in near.pairs} | dict.fromkeys(exact, 1.0)
     shared = {(pair.left, pair.right): pair for pair in overlaps(texts.gapped(PHRASE, splits))}
     hits = []

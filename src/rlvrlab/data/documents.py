@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -108,10 +109,8 @@ def flat(value: Any) -> str:
     """All the text in a value, in order: messages, lists of tests, pairs of inputs and outputs, JSON text."""
     if isinstance(value, str):
         if value[:1] in "[{" and len(value) < LONGEST:
-            try:
+            with suppress(ValueError, RecursionError):
                 return flat(json.loads(value))
-            except (ValueError, RecursionError):
-                return value
         return value[:LONGEST]
     if isinstance(value, dict):
         kept = [value["content"]] if {"role", "content"} <= value.keys() else list(value.values())

@@ -56,16 +56,14 @@ def load_all(paths: Sequence[Path], use: Use, env: Environment, size: int | None
         return load(paths[0], use, env, size, seed)
     loaded = [load(path, use, env, None, seed) for path in paths]
     problems = [problem for one in loaded for problem in one.problems]
+    files = ", ".join(path.name for path in paths)
     if twins := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
-        twice = named(sorted(twins))
-        raise UserError(f"{', '.join(path.name for path in paths)}: problems are in two of these files: {twice}")
+        raise UserError(f"{files}: problems are in two of these files: {named(sorted(twins))}")
     mixed = shuffled(problems, seed, "files", *(path.name for path in paths))
     chosen = env.in_proportion(mixed, size) if isinstance(env, BaseEnvironment) else mixed[:size]
     if size is not None and len(chosen) < size:
         there = f"{len(chosen)} of the {len(problems)} problems in these files"
-        raise UserError(
-            f"{', '.join(p.name for p in paths)}: {size} asked for, env.ratios leave {there}; ask for fewer"
-        )
+        raise UserError(f"{files}: {size} asked for, env.ratios leave {there}; ask for fewer")
     return Loaded(tuple(chosen), {"used": len(chosen), "files": [one.facts for one in loaded]})
 
 
@@ -78,16 +76,12 @@ def protected_prompts(folder: Path) -> dict[str, str]:
     return protected
 
 
-def _judge_of(env: Environment, problem: Problem) -> Environment | None:
-    """Who judges a file's problem; an environment that derives from nothing judges those of its own name."""
-    if isinstance(env, BaseEnvironment):
-        return env.judge_of(problem)
-    return env if problem.source == env.name else None
-
-
 def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment, manifest: Manifest | None) -> None:
     """Refuse rows that the recipe's environment cannot judge, and prompts written in another style than env.style."""
-    judges = {problem.id: _judge_of(env, problem) for problem in problems}
+    if isinstance(env, BaseEnvironment):
+        judges = {problem.id: env.judge_of(problem) for problem in problems}
+    else:  # one that derives from nothing judges problems of its own name
+        judges = {problem.id: env if problem.source == env.name else None for problem in problems}
     strangers = [f"{p.id} ({p.source})" for p in problems if judges[p.id] is None]
     if strangers:
         remedy = f"set env.type to {problems[0].source!r} or give another file"

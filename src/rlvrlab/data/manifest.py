@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import named
-from rlvrlab.data.texts import normalised
+from rlvrlab.envs.answers import normalised
 from rlvrlab.envs.data_files import bare_name, read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role

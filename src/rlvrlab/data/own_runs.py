@@ -58,19 +58,20 @@ def rows_from_run(
     answers = _collected(folder, shape, protected)
     rows: list[Row] = []
     for problem, answered in answers.items():
+        asked = {"prompt": [{"role": "user", "content": answered.prompt}]}
         extra = {"problem": problem, "run": folder.name}
         if shape == "sft":
-            for text in list(answered.right)[:per_problem]:
-                rows.append(
-                    {**_asked(answered), "completion": _said(text), "extra_info": {**extra, "id": answered.right[text]}}
-                )
+            rows += [
+                {**asked, "completion": _said(text), "extra_info": {**extra, "id": name}}
+                for text, name in islice(answered.right.items(), per_problem)
+            ]
             continue
         known = answered.right | answered.wrong
         for chosen, rejected in islice(answered.pairs(by, margin), per_problem):
             ids = {"chosen_id": known[chosen], "rejected_id": known[rejected]}
             scores = {"chosen_score": answered.scores[chosen], "rejected_score": answered.scores[rejected]}
             pair = {"chosen": _said(chosen), "rejected": _said(rejected)}
-            rows.append({**_asked(answered), **pair, "extra_info": {**extra, **ids, **scores}})
+            rows.append({**asked, **pair, "extra_info": {**extra, **ids, **scores}})
     if not rows:
         apart = "answers whose scores differ enough" if by == "score" else "both accepted and rejected answers"
         needed = "accepted answer" if shape == "sft" else f"problem with {apart}"
@@ -100,10 +101,6 @@ def _collected(folder: Path, shape: Shape, protected: Mapping[str, str]) -> dict
             own.scores.setdefault(row["completion"], float(row.get("score", not reason)))
     refuse_roles(list(forbidden.items()), shape, str(folder))
     return answers
-
-
-def _asked(answered: Answers) -> Row:
-    return {"prompt": [{"role": "user", "content": answered.prompt}]}
 
 
 def _said(text: str) -> list[dict[str, str]]:

@@ -20,9 +20,9 @@ from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.near import near_prompts
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, read_problems, to_row, write_problems
-from rlvrlab.data.sources import Place, raw_files, rows_of
+from rlvrlab.data.sources import raw_files, rows_of
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
-from rlvrlab.envs.data_files import Row, read_row, read_rows
+from rlvrlab.envs.data_files import Place, Row, read_row, read_rows
 from rlvrlab.envs.split import ROLES, role_in_training_set
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.registry import find, names
@@ -98,7 +98,9 @@ class Prepared:
         left_out = f"not judgeable: {self.left_out}{named if self.left_out else ''}"
         counted = f"; tests: {tests}" if tests else ""
         near = f", near-duplicates: {len(self.near)}" if self.near else ""
-        text = f"{self.name}: {roles}{counted}; dropped as duplicates: {len(self.duplicates)}{near}, {left_out}"
+        others = sum(not twin["same_answer"] for twin in self.duplicates)
+        twins = f"{len(self.duplicates)}{f' ({others} with another answer or other tests)' if others else ''}"
+        text = f"{self.name}: {roles}{counted}; dropped as duplicates: {twins}{near}, {left_out}"
         if not self.bad_tasks:
             return f"{text}; their own code was not tried: {self.not_tried}" if self.not_tried else text
         name, reason = next(iter(self.bad_tasks.items()))
@@ -205,14 +207,12 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         write_problems(path, there[role])
         counted = {"tests": tests} if (tests := prepared.tests(role)) else {}
         write_manifest(manifest_of(path, there[role], facts | counted), path_of(path))
-    for what, dropped in (("duplicates", prepared.duplicates), ("near_duplicates", prepared.near)):
-        if dropped:
-            lines = (json.dumps(row, ensure_ascii=False) for row in dropped)
-            write_lines(folder / f"{prepared.name}_{what}_dropped.jsonl", lines)
-    if prepared.bad_tasks:
-        rows = ({"id": name, "reason": reason} for name, reason in prepared.bad_tasks.items())
-        lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-        write_lines(folder / f"{prepared.name}_bad_tasks.jsonl", lines)
+    bad_tasks = [{"id": name, "reason": reason} for name, reason in prepared.bad_tasks.items()]
+    left = {"duplicates_dropped": prepared.duplicates, "near_duplicates_dropped": prepared.near, "bad_tasks": bad_tasks}
+    for what, rows in left.items():
+        if rows:
+            lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+            write_lines(folder / f"{prepared.name}_{what}.jsonl", lines)
     return list(files.values())
 
 
@@ -263,6 +263,11 @@ def _whole(problem: Problem) -> Read:
     return Read(problem.key, lambda role: [problem], problem.role)
 
 
+def _references(item: Item) -> list[Any]:
+    """What answers to a row are held against."""
+    return [problem.reference for problem in item.read.problems(item.role)]
+
+
 def _keep(prepared: Prepared, items: Sequence[Item]) -> None:
     """Equal content once, by the first of ROLES that has it; an id names one problem."""
     seen: dict[str, Item] = {}
@@ -271,7 +276,7 @@ def _keep(prepared: Prepared, items: Sequence[Item]) -> None:
         first = seen.setdefault(item.read.content, item)
         if first is not item:
             twin = {"row": item.where, "role": item.role, "kept": first.where, "kept_role": first.role}
-            prepared.duplicates.append(twin)
+            prepared.duplicates.append(twin | {"same_answer": _references(first) == _references(item)})
             continue
         for problem in item.read.problems(item.role):
             if ids.setdefault(problem.id, item.where) != item.where:

@@ -67,12 +67,10 @@ PRESETS: dict[str, Preset] = {
     "gsm8k": Preset("gsm8k", {"train": "train", "test": "test"}, "openai/gsm8k", "main"),
     "humaneval": Preset("code", TEST, "openai/openai_humaneval", keys={"shape": "humaneval"}),
     "humanevalfix": Preset("code_repair", TEST, "bigcode/humanevalpack", "python", keys={"shape": "humanevalfix"}),
-    "humanevalplus": Preset(
-        "code", TEST, "evalplus/humanevalplus", keys={"shape": "evalplus"}, note="--from also takes HumanEvalPlus.jsonl"
-    ),
-    "mbppplus": Preset(
-        "code", TEST, "evalplus/mbppplus", keys={"shape": "evalplus"}, note="--from also takes MbppPlus.jsonl"
-    ),
+    **{
+        name: Preset("code", TEST, f"evalplus/{name}", keys={"shape": "evalplus"}, note=f"--from also takes {file}")
+        for name, file in (("humanevalplus", "HumanEvalPlus.jsonl"), ("mbppplus", "MbppPlus.jsonl"))
+    },
     "quixbugs": Preset(
         "code_repair", TEST, keys={"shape": "quixbugs"},
         note="--from a file, or the folder of github.com/jkoppel/QuixBugs"

@@ -11,11 +11,9 @@ from typing import Any
 from rlvrlab.data.hub import go_offline_without_network, is_stored
 from rlvrlab.data.presets import Preset
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.data_files import DATA, ENDINGS, Row, bare_name, ending_of, near_files, read_rows
+from rlvrlab.envs.data_files import DATA, ENDINGS, Place, bare_name, ending_of, near_files, read_rows
 from rlvrlab.errors import InfrastructureError, UserError
 
-Place = tuple[str, Row]
-"""Where a row came from, for messages, and the row."""
 NO_NETWORK = "no network: the hub cannot be reached"
 HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
 HUB = "hub:"
@@ -39,7 +37,8 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
     if any((origin / saved).is_file() for saved in SAVED):
         return _saved_rows(origin, preset)
     if quixbugs_folder.is_folder(origin):
-        return {split: _folder_rows(origin) for split in preset.splits}
+        rows = [(f"{origin}:{n} ({row['name']})", row) for n, row in quixbugs_folder.folder_rows(origin)]
+        return {split: iter(rows) for split in preset.splits}
     files = _files(name, preset, origin)
     if preset.ranges and len(files) == 1:
         (path,) = files.values()
@@ -85,11 +84,6 @@ def hub_rows(text: str) -> tuple[str, Iterator[Place]]:
         raise UserError(f"{text}: write hub:OWNER/NAME, hub:OWNER/NAME:SUBSET or hub:OWNER/NAME@SPLIT")
     split = split or "train"
     return hub.rpartition("/")[2], _hub_rows(Preset("", {split: "train"}, hub=hub, subset=subset), split)
-
-
-def _folder_rows(folder: Path) -> Iterator[Place]:
-    for number, row in quixbugs_folder.folder_rows(folder):
-        yield f"{folder}:{number} ({row['name']})", row
 
 
 def _in_range(path: Path, first: int, last: int) -> Iterator[Place]:

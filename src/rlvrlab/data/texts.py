@@ -37,11 +37,6 @@ Numbers = NDArray[np.uint64]
 Indices = NDArray[np.int64]
 
 
-def normalised(text: str) -> str:
-    """What exact duplicates share: one case, one form of each character, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
 def tokenised(text: str) -> list[str]:
     """The tokens; spaces are none, so only case and form need normalising."""
     return TOKEN.findall(text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold())

@@ -6,24 +6,27 @@ Where an answer stands in a completion: judge/extract.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
 from rlvrlab.judge.modes.expressions import number
-from rlvrlab.judge.modes.quantities import CHANGING
+from rlvrlab.judge.modes.units import CENTS, is_unit, unit_named
 from rlvrlab.types import ErrorKind, Verdict
 
 T = TypeVar("T")
 KEPT = 200
 """Characters of an answer kept in a verdict."""
 UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
-NO_UNITS = re.compile(
-    "or|and|not|to|plus|times|over|point|quarters?|score|tens|mil|mn|bn|gross|double|triple|pi|root|squared|mod|wrong"
-    "|incorrect",
-    re.IGNORECASE,
-)
-"""Words after a number that change its value, or hedge, besides those that CHANGING knows."""
+"""A number with one word behind it, which must be a unit, or with a percent sign."""
+HOW_MANY = re.compile(r"\bhow many (?:(?:more|fewer|other|total|different|additional|extra|new|of the) )*([a-z]{2,20})")
+SPOKEN_OF = {
+    "percent": re.compile(r"%|\bper\s?cent", re.IGNORECASE),
+    "cent": re.compile(r"¢|\b(?:cents?|penn(?:y|ies)|pence|nickels?|dimes?|quarters?)\b", re.IGNORECASE),
+}
+"""Questions about percentages, and about coins."""
+SIGNS = {"\\$": "dollar", "$": "dollar", "€": "euro", "£": "sterling", "¥": "yen"}
 
 
 def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
@@ -49,8 +52,19 @@ def unthought(answer: str, prompt: str) -> dict[str, str]:
 
 
 def squeezed(text: str) -> str:
-    """A text as duplicates are looked for: one case, single spaces."""
+    """A text whatever its case and blanks; it decides roles and ids, so it never changes."""
     return " ".join(text.casefold().split())
+
+
+def normalised(text: str) -> str:
+    """The same, and one form of each character; manifests keep hashes of it, so it never changes, either."""
+    return squeezed(unicodedata.normalize("NFKC", text))
+
+
+def as_seen(text: str) -> str:
+    """What exact duplicates share: the normalised text without characters that nobody sees."""
+    plain = text if text.isascii() else "".join([char for char in text if unicodedata.category(char) != "Cf"])
+    return normalised(plain)
 
 
 def same(
@@ -64,19 +78,53 @@ def same(
     return Verdict(False, 0.0, error, parts, answer=kept, detail=detail)
 
 
-def amount(text: str) -> Fraction | None:
-    """The exact value of a number with a currency sign, thousands separators or one plain unit; None otherwise."""
+def amount(text: str, asked: Collection[str] = ()) -> Fraction | None:
+    """The exact value of a number with a currency sign, thousands separators or one plain unit; None otherwise.
+
+    A unit is a word that is known as one, or that is asked for.
+    """
     if len(text) > KEPT:
         return None
     sign = "-" if text.startswith(("-", "−")) else ""
     bare = text[len(sign) :]
-    for symbol in ("\\$", "$", "€", "£", "¥"):
+    for symbol in SIGNS:
         bare = bare.removeprefix(symbol)
     if match := UNIT.fullmatch(bare):
-        unit = match.group(2) or ""
-        if NO_UNITS.fullmatch(unit) or CHANGING.search(unit):
+        if match.group(2) and not is_unit(match.group(2)) and match.group(2).lower() not in asked:
             return None
         bare = match.group(1)
     if bare.startswith(("-", "+", "−", " ")) and bare != text:
         return None
     return number(sign + bare)
+
+
+def asked_for(question: str) -> set[str]:
+    """What a question wants to know the number of: `How many widgets does …` is about widgets.
+
+    And `percent` or `cent`, where it speaks of percentages or coins: a bare number may be of these then.
+    """
+    hundredths = {name for name, spoken_of in SPOKEN_OF.items() if spoken_of.search(question)}
+    return hundredths | set(HOW_MANY.findall(question.lower()))
+
+
+def equal_amounts(answer: str, gold: str, asked: Collection[str] | None = None) -> bool | None:
+    """Is the answer the amount that gold says? None where it is none. Units must agree where both name one.
+
+    Where it is known what is asked, cents beside a gold answer that stands alone must be asked for.
+    """
+    value = amount(answer, asked or ())
+    if value is None:
+        return None
+    one, other = _units(answer), _units(gold)
+    if one and other and one != other:
+        return False
+    unasked = asked is not None and "cent" not in asked and one & CENTS and not other
+    return value == amount(gold) and not unasked
+
+
+def _units(text: str) -> set[str]:
+    """What a currency sign and a word say, by one name for each unit; things that are counted have none."""
+    signs = {name for sign, name in SIGNS.items() if sign in text}
+    match = UNIT.fullmatch(text.lstrip("-−\\$€£¥"))
+    word = "percent" if match and match.group(3) else unit_named(match.group(2)) if match else None
+    return signs | {word} if word else signs

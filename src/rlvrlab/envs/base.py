@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.answers import as_seen
 from rlvrlab.envs.data_files import ENDINGS, LocatedPath, Row, read_each
-from rlvrlab.envs.split import role_in_training_set, role_of
+from rlvrlab.envs.split import role_in_training_set, role_of_question
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge.keys import state_of
 from rlvrlab.randomness import shuffled
@@ -44,9 +44,8 @@ class Read:
 
     @staticmethod
     def by_text(text: str, problems: Callable[[Role], list[Problem]]) -> Read:
-        """A row that asks what its text says, whatever the case and the spaces."""
-        content = squeezed(text)
-        return Read(content, problems, role_of(content))
+        """A row that asks what its text says, however it is spelt."""
+        return Read(as_seen(text), problems, role_of_question(text))
 
 
 @runtime_checkable
@@ -55,7 +54,6 @@ class GivesFeedback(Protocol):
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
         """The prompt of another try; tells nothing about hidden tests."""
-        ...
 
 
 @runtime_checkable
@@ -64,7 +62,6 @@ class GivesFeedbackTogether(Protocol):
 
     def second_turns(self, tries: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
         """The prompt of another try for each."""
-        ...
 
 
 @runtime_checkable
@@ -73,7 +70,6 @@ class ShowsTurns(Protocol):
 
     def gold_turns(self, problem: Problem) -> Sequence[str]:
         """What a good policy says turn by turn: its calls, then the answer."""
-        ...
 
 
 class Followed(NamedTuple):
@@ -91,7 +87,6 @@ class FollowsPrograms(Protocol):
 
     def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
         """Of each answer; None where it is no program, or could not be followed."""
-        ...
 
 
 class BaseEnvironment(ABC):
@@ -109,6 +104,15 @@ class BaseEnvironment(ABC):
     """Whether answers are episodes with calls of tools in between."""
     gold_remedy: str = "leave the phase out"
     """What to do where a phase needs reference answers and `gold` has none."""
+
+    def refuse_other(self, key: str, allowed: Collection[object], remedy: str = "") -> None:
+        """UserError unless a key is one of those allowed; a list, unless it has some of them, each once."""
+        value = getattr(self, key)
+        given = list(value) if isinstance(value, tuple) else [value]
+        if not given or any(one not in allowed for one in given) or len(set(given)) < len(given):
+            shown = given if isinstance(value, tuple) else repr(value)
+            names = ", ".join(f'"{name}"' for name in allowed)
+            raise UserError(f"{self.name}: {key} = {shown}: {remedy or f'allowed: {names}'}")
 
     @property
     def judged_elsewhere(self) -> bool:
@@ -169,14 +173,17 @@ class BaseEnvironment(ABC):
 
     def checked(self, problems: Sequence[Problem]) -> list[Check]:
         """The verdicts on gold and on every cheat of these problems."""
-        checks = []
+        tries = self._tries(problems)
+        return [Check(name, text, right, self._verify_safely(problem, text)) for name, right, problem, text in tries]
+
+    def _tries(self, problems: Sequence[Problem]) -> list[tuple[str, bool, Problem, str]]:
+        """What a check tries: name, whether it must be accepted, problem and text of gold and of every cheat."""
+        tried: list[tuple[str, bool, Problem, str]] = []
         for problem in problems:
             gold = self.gold(problem)
-            if gold is not None:
-                checks.append(Check("gold", gold, True, self._verify_safely(problem, gold)))
-            for cheat, text in self.cheats(problem).items():
-                checks.append(Check(f"cheat: {cheat}", text, False, self._verify_safely(problem, text)))
-        return checks
+            tried += [] if gold is None else [("gold", True, problem, gold)]
+            tried += [(f"cheat: {name}", False, problem, text) for name, text in self.cheats(problem).items()]
+        return tried
 
     def _verify_safely(self, problem: Problem, text: str) -> Verdict:
         try:
@@ -201,6 +208,18 @@ def unsound(verdict: object) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and math.isfinite(value)
+
+
+class JudgesTogether(BaseEnvironment):
+    """An environment that judges many answers in one go; a single one is a short list of them."""
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        return self.verify_many([(problem, text)])[0]
+
+    @abstractmethod
+    def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """Judge many, in order."""
 
 
 class DataSetEnvironment(BaseEnvironment, LocatedPath):

@@ -92,9 +92,7 @@ class Countdown(BaseEnvironment):
     version = "2"
 
     def __post_init__(self) -> None:
-        allowed = range(2, MAX_NUMBERS + 1)
-        if not self.numbers or len(set(self.numbers)) < len(self.numbers) or not set(self.numbers) <= set(allowed):
-            raise UserError(f"countdown: numbers = {list(self.numbers)}: give distinct levels from 2 to {MAX_NUMBERS}")
+        self.refuse_other("numbers", range(2, MAX_NUMBERS + 1), f"give distinct levels from 2 to {MAX_NUMBERS}")
         if not 1 <= self.low <= self.high <= 10**6:
             raise UserError(f"countdown: low = {self.low}, high = {self.high}: need 1 <= low <= high <= 1000000")
         if not 0 <= self.target_low <= self.target_high:
@@ -105,10 +103,8 @@ class Countdown(BaseEnvironment):
         signs = set(self.operators)
         if not signs or not signs <= set("+-*/") or len(signs) < len(self.operators):
             raise UserError(f'countdown: operators = {self.operators!r}: give some of "+-*/", each once')
-        if self.style not in ("think", "bare"):
-            raise UserError(f'countdown: style = {self.style!r}: allowed: "think", "bare"')
-        if self.order not in ("shuffled", "ascending"):
-            raise UserError(f'countdown: order = {self.order!r}: allowed: "shuffled", "ascending"')
+        self.refuse_other("style", ("think", "bare"))
+        self.refuse_other("order", ("shuffled", "ascending"))
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct solvable problems; a shorter list of the same seed is the beginning of a longer one."""
@@ -133,9 +129,7 @@ class Countdown(BaseEnvironment):
 
     def gold(self, problem: Problem) -> str | None:
         """The solution the problem came with, or else the solver's."""
-        solution = problem.meta.get("solution")
-        if solution is None:
-            solution = self._solution(*_ask(problem))
+        solution = problem.meta.get("solution") or self._solution(*_ask(problem))
         return None if solution is None else self._complete(solution)
 
     def verify(self, problem: Problem, text: str) -> Verdict:

@@ -26,6 +26,8 @@ from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
 Row = dict[str, Any]
+Place = tuple[str, Row]
+"""Where a row came from, for messages, and the row."""
 ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet")
 DATA = "RLVRLAB_DATA"
 """Environment variable: a folder in which data files are looked for."""
@@ -118,6 +120,8 @@ def read_row(row: Row, where: str, read: Callable[[Row], T]) -> T:
         raise UserError(f"{where}: column {error} is missing; there are: {', '.join(row)}") from None
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise UserError(f"{where}: {error}") from None
+    except RecursionError:
+        raise UserError(f"{where}: a column is nested too deeply to be read") from None
 
 
 def filled(template: str, row: Row) -> Any:
@@ -225,7 +229,9 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(LONGEST_FIELD)
     lines = (line for _, line, _ in _lines(path))
     header = next(lines, "")
-    reader = csv.DictReader(chain([header], lines), delimiter=_delimiter(header), strict=True)
+    # Spreadsheets also write ; and tabs, which count where the header has no comma.
+    delimiter = "," if "," in header else max(",;\t", key=header.count)
+    reader = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
     number = 0
     try:
         for number, row in enumerate(reader, 1):
@@ -237,12 +243,6 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
             yield number, row
     except csv.Error as error:
         raise UserError(f"{path}:{number + 1}: not CSV ({error})") from None
-
-
-def _delimiter(header: str) -> str:
-    """A comma, or what stands between the columns of a header without one: spreadsheets also write ; and tabs."""
-    found = max(",;\t", key=header.count)
-    return found if "," not in header and header.count(found) else ","
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:

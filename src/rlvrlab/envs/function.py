@@ -176,7 +176,8 @@ def make_environment(
     """An environment with these problems (rows, a data frame, a data file or None) and functions."""
     of_file = isinstance(problems, str | Path)
     if name == UNNAMED and of_file:
-        name = _name_of(Path(str(problems)))
+        of_its_file = re.sub(r"[^A-Za-z0-9_.-]", "_", bare_name(Path(str(problems))))[:60]
+        name = of_its_file if NAME.fullmatch(of_its_file) else UNNAMED
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise UserError(
             f"environment: {name!r:.80} is no name; take letters, digits and . _ -, a letter first, 60 at most"
@@ -205,9 +206,3 @@ def make_environment(
     made = make_dataclass("PythonEnvironment", keys, bases=(FunctionEnvironment,), namespace=inside, frozen=True)
     environment: FunctionEnvironment = declare(made, "env", name)()
     return environment
-
-
-def _name_of(file: Path) -> str:
-    """The file's name as a name of an environment, where it can be one."""
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", bare_name(file))[:60]
-    return name if NAME.fullmatch(name) else UNNAMED

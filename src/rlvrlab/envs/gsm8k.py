@@ -20,11 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import amount, in_turn, same, squeezed, unthought
+from rlvrlab.envs.answers import amount, asked_for, equal_amounts, in_turn, same, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
-from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, hashed
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
@@ -50,16 +49,11 @@ class Gsm8k(DataSetEnvironment):
     style: Literal["plain", "think"] = "plain"
     """think: the reasoning stands in <think> tags, the answer after them."""
 
-    version = "1"
+    version = "3"
 
     def __post_init__(self) -> None:
-        allowed = range(1, MOST_STEPS + 1)
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(allowed):
-            raise UserError(
-                f"gsm8k: levels = {list(self.levels)}: give distinct numbers of steps from 1 to {MOST_STEPS}"
-            )
-        if self.style not in PROMPTS:
-            raise UserError(f'gsm8k: style = {self.style!r}: allowed: "plain", "think"')
+        self.refuse_other("levels", range(1, MOST_STEPS + 1), f"give distinct numbers of steps from 1 to {MOST_STEPS}")
+        self.refuse_other("style", PROMPTS)
 
     def made(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Stories of gsm_synthetic.py, levels in turn."""
@@ -85,10 +79,10 @@ class Gsm8k(DataSetEnvironment):
         answer = None if tail is None else hashed(tail)
         if answer is None:
             return same(False, None, ErrorKind.FORMAT, "no single #### with an answer after the thinking")
-        value = amount(answer)
-        if value is None:
+        equal = equal_amounts(answer, problem.reference, asked_for(problem.prompt))
+        if equal is None:
             return same(False, answer, ErrorKind.SYNTAX, "what follows #### is not one number")
-        return same(value == amount(problem.reference), answer, detail="another number")
+        return same(equal, answer, detail="another number")
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Ways to ask for the reward without answering."""
@@ -97,7 +91,8 @@ class Gsm8k(DataSetEnvironment):
         answers = {
             "next number": wrong, "empty": "", "hedge": f"{right} or {wrong}", "range": f"{right}-{wrong}",
             "list": f"{right}, {wrong}", "every number": " ".join(map(str, range(100))), "not": f"not {right}",
-            "thousands": f"{right} thousand", "sum left open": f"{right}+0", "equation": f"x={right}",
+            "thousands": f"{right} thousand", "twelfths": f"{right} twelfths", "never": f"{right} never",
+            "sum left open": f"{right}+0", "equation": f"x={right}",
             "code": f"int('{right.replace(',', '')}')", "full-width digits": right.translate(FULL_WIDTH),
             "two numbers": f"{right[0]} {right}", "in words": "forty-two", "infinity": "1e400", "no number": "nan",
             "endless digits": right + "0" * 10_000, "negated": f"--{right}", "placeholder": "N",

@@ -27,8 +27,6 @@ PEOPLE = (
 )  # fmt: skip
 THINGS = ("apples", "marbles", "stickers", "coins", "cards", "beads", "shells", "pencils", "stamps", "buttons")
 PACKS = ("bags", "boxes", "packs", "jars")
-
-
 SENTENCES = {
     "gain": "{she} finds {many} more {thing}.",
     "lose": "{she} gives {many} {thing} to {friend}.",

@@ -26,7 +26,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
+from rlvrlab.envs.base import BaseEnvironment, GivesFeedback, JudgesTogether
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.registry import register
@@ -38,7 +38,7 @@ TESTS = ("hidden", "tests")
 
 @register("env", "holdout")
 @dataclass(frozen=True)
-class Holdout(BaseEnvironment):
+class Holdout(JudgesTogether):
     """Some tests pay, the others watch."""
 
     of: dict[str, Any] = field(default_factory=lambda: {"type": "minicode", "skills": ["gen"]}, hash=False)
@@ -78,10 +78,6 @@ class Holdout(BaseEnvironment):
     def gold(self, problem: Problem) -> str | None:
         """The other environment's answer, which passes all of its tests."""
         return self.inner.gold(problem)
-
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion's text."""
-        return self.verify_many([(problem, text)])[0]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge paid and held-back tests in one call; `proxy` and `hidden` are there only where both were judged."""

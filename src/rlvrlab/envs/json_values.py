@@ -14,7 +14,7 @@ from typing import Any
 def strict_value(text: str) -> Any:
     """The value, numbers with a point or an exponent as exact decimals."""
     try:
-        return json.loads(text, parse_float=_decimal, parse_constant=_refused, object_pairs_hook=_object)
+        return json.loads(text, parse_float=_decimal, parse_constant=_refused, object_pairs_hook=distinct_keys)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -39,7 +39,8 @@ def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is no value")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as `json.loads` hands its pairs over; of a key that stands there twice the later one would win."""
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key stands there twice")
     return dict(pairs)

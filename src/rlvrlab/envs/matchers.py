@@ -28,7 +28,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.envs.answers import amount, same, squeezed
+from rlvrlab.envs.answers import amount, equal_amounts, same, squeezed
 from rlvrlab.envs.data_files import Row, json_fault
 from rlvrlab.envs.json_values import strict_value, typed
 from rlvrlab.envs.mathematics.environment import compared
@@ -36,7 +36,7 @@ from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.sql.databases import prepared
 from rlvrlab.errors import LabError
-from rlvrlab.judge.extract import Found, program_in, python_block, query_in
+from rlvrlab.judge.extract import Found, program_in, query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.tasks import Call, CallsTask, TestsTask
@@ -151,10 +151,10 @@ class Number(Matcher):
 
     def settle(self, reference: Any, answer: str) -> Verdict:
         """Compared as fractions."""
-        value = amount(answer)
-        if value is None:
+        equal = equal_amounts(answer, reference)
+        if equal is None:
             return same(False, answer, ErrorKind.SYNTAX, "not one number")
-        return same(value == amount(reference), answer, detail="another number")
+        return same(equal, answer, detail="another number")
 
     def wrong(self, reference: Any) -> str:
         """The next number."""
@@ -342,8 +342,3 @@ MATCHERS: dict[str, Matcher] = {
     "sql": Sql(),
     "code": Code(),
 }
-
-
-def in_block(language: str, answer: str) -> str:
-    """A program or query written as an answer."""
-    return python_block(answer) if language == "python" else f"```{language}\n{answer}\n```"

@@ -88,10 +88,7 @@ class Mixture(BaseEnvironment):
         """Interleaved, so that the beginning of a long list has the same proportions."""
         order = _interleaved(self.ratios or (1.0,) * len(self.members), size)
         made = [iter(env.problems(role, order.count(i), seed)) for i, env in enumerate(self.environments)]
-        mixed = []
-        for i in order:
-            mixed.append(self._labelled(i, next(made[i])))
-        return mixed
+        return [self._labelled(i, next(made[i])) for i in order]
 
     def judge_of(self, problem: Problem) -> Environment | None:
         """The first member that judges such a problem; of one that a mixture has made, the member it names."""

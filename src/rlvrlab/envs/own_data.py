@@ -28,17 +28,19 @@ from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, near_files, read_row, read_rows
 from rlvrlab.envs.function import all_said_by
-from rlvrlab.envs.matchers import LONGEST, MATCHERS, Exact, Matcher, in_block
+from rlvrlab.envs.matchers import LONGEST, MATCHERS, Matcher
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of_question
 from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
-from rlvrlab.judge.extract import after_thinking, boxed, hashed, tagged
+from rlvrlab.judge.extract import after_thinking, boxed, hashed, python_block, tagged
 from rlvrlab.judge.keys import state_of
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.recipe.schema import PluginTable
 from rlvrlab.registry import file_of, is_own, own_names, own_object, register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
+
+PLAIN = (str, int, float, list, dict, type(None))
 
 
 class Style(NamedTuple):
@@ -91,7 +93,7 @@ class Answers(JudgedEnvironment, PluginTable):
     code: str = ""
     """The matcher function's fingerprint; given only by a run's own record."""
 
-    version = "1"
+    version = "3"
 
     def __post_init__(self) -> None:
         if not is_own(self.matcher) and self.matcher not in MATCHERS:
@@ -115,7 +117,7 @@ class Answers(JudgedEnvironment, PluginTable):
     @property
     def how(self) -> Matcher:
         """What the answer column means; a function gets it as it is."""
-        return MATCHERS.get(self.matcher, _PLAIN)
+        return MATCHERS.get(self.matcher, MATCHERS["exact"])
 
     @property
     def runs_answers(self) -> bool:  # type: ignore[override]
@@ -140,7 +142,7 @@ class Answers(JudgedEnvironment, PluginTable):
     def read_row(self, row: Row) -> Read:
         """A row of the user's table, as prepared by `rlvr data prepare FILE --env answers`."""
         question, made = self.problem_in(row, Path(self.path).parent)
-        return Read(question, lambda role: [replace(made, role=role)], role_of_question(question))
+        return Read.by_text(question, lambda role: [replace(made, role=role)])
 
     def gold(self, problem: Problem) -> str | None:
         """The right answer at its place."""
@@ -204,7 +206,7 @@ class Answers(JudgedEnvironment, PluginTable):
 
     def _complete(self, answer: str) -> str:
         if self.how.block:
-            return in_block(self.how.block, answer)
+            return python_block(answer) if self.how.block == "python" else f"```{self.how.block}\n{answer}\n```"
         return STYLES[self.style or "tags"].write.format(answer=answer)
 
     def problem_in(self, row: Row, folder: Path) -> tuple[str, Problem]:
@@ -220,19 +222,13 @@ class Answers(JudgedEnvironment, PluginTable):
             reference = value if is_own(self.matcher) else self.how.expected(value, row, folder)
         except ValueError as error:
             raise ValueError(f"column {self.answer!r}: {error}") from None
-        meta = {key: one if _is_plain(one) else str(one) for key, one in row.items() if key != self.answer}
+        meta = {key: one if isinstance(one, PLAIN) else str(one) for key, one in row.items() if key != self.answer}
         skill = str(filled(self.skill, row)) if self.skill else self.name
         name = f"answers:{key_bits(question):032x}"[:24]
-        return question, Problem(name, self.name, skill, self._asked(question), reference, meta)
-
-    def _asked(self, question: str) -> str:
-        start = f"{self.system}\n\n" if self.system else ""
-        if self.how.block:
-            return f"{start}{question}\nGive {self.how.asked} in one ```{self.how.block} block."
-        return f"{start}{question}\n{STYLES[self.style or 'tags'].ask.format(asked=self.how.asked)}"
-
-
-_PLAIN = Exact()
+        blocked = f"Give {self.how.asked} in one ```{self.how.block} block."
+        form = blocked if self.how.block else STYLES[self.style or "tags"].ask.format(asked=self.how.asked)
+        prompt = (f"{self.system}\n\n" if self.system else "") + f"{question}\n{form}"
+        return question, Problem(name, self.name, skill, prompt, reference, meta)
 
 
 @lru_cache(maxsize=8)
@@ -318,7 +314,3 @@ def _function(name: str) -> Callable[[Problem, str], Any]:
         raise UserError(f"matcher {name!r}: no function {attribute!r} in {path}, which has: {there}")
     refuse_other_arguments(f"matcher {name.rpartition('/')[2]!r}", found, "problem", "answer")
     return found
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool | list | dict | None)

@@ -9,6 +9,7 @@ import ast
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rlvrlab.judge.extract import LONGEST
@@ -29,11 +30,10 @@ def parses(text: str) -> bool:
     """Whether the text parses as Python; what is longer than any answer may be is not tried."""
     if len(text) > LONGEST:
         return False
-    try:
+    with suppress(*NOT_PYTHON):
         parsed(text)
-    except NOT_PYTHON:
-        return False
-    return True
+        return True
+    return False
 
 
 def literal(text: str) -> Any:
@@ -59,14 +59,11 @@ def doctests(program: str, name: str) -> tuple[str, ...]:
 
 def example_of(test: str, name: str) -> tuple[str, Any] | None:
     """`assert f(1, 2) == [3]` as ("f(1, 2)", [3]); None for any other form."""
-    try:
-        [node] = parsed(test).body
-        assert isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare)
-        call, [operator], [right] = node.test.left, node.test.ops, node.test.comparators
-        assert isinstance(operator, ast.Eq) and isinstance(call, ast.Call) and ast.unparse(call.func) == name
-        return ast.unparse(call), ast.literal_eval(right)
-    except (AssertionError, *NOT_PYTHON):
-        return None
+    with suppress(*NOT_PYTHON):
+        match parsed(test).body:
+            case [ast.Assert(ast.Compare(ast.Call() as call, [ast.Eq()], [right]))] if ast.unparse(call.func) == name:
+                return ast.unparse(call), ast.literal_eval(right)
+    return None
 
 
 def tested(code: ast.Module, tests: Sequence[ast.Module]) -> str | None:

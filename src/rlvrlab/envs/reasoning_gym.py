@@ -29,9 +29,10 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from rlvrlab.envs.answers import KEPT, squeezed, unthought
-from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.envs.base import JudgesTogether
+from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.split import role_of
-from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
@@ -69,7 +70,7 @@ THINK = "\nThink first, inside <think> </think>."
 
 @register("env", "reasoning_gym")
 @dataclass(frozen=True)
-class ReasoningGym(BaseEnvironment):
+class ReasoningGym(JudgesTogether):
     """One data set of reasoning-gym."""
 
     dataset: str = "leg_counting"
@@ -89,8 +90,7 @@ class ReasoningGym(BaseEnvironment):
                 f"reasoning_gym: the scorer of {self.dataset!r} evaluates the answer, which could forge its own score; "
                 "choose another data set, or set allow_executing = true and do not trust its rewards"
             )
-        if self.style not in ("plain", "think"):
-            raise UserError(f'reasoning_gym: style = {self.style!r}: allowed: "plain", "think"')
+        self.refuse_other("style", ("plain", "think"))
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
@@ -126,22 +126,11 @@ class ReasoningGym(BaseEnvironment):
         answer = problem.reference["answer"]
         return None if answer is None else self._complete(answer)
 
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion."""
-        return self.verify_many([(problem, text)])[0]
-
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Extract each answer and have all scored in the jail."""
         prepared = [self._prepare(problem, text) for problem, text in items]
         tasks = [(one[0], SCORER) for one in prepared if not isinstance(one, Verdict)]
-        if find_spec(PACKAGE) is None:
-            verdicts = [unjudged(MISSING) for _ in tasks]
-        else:
-            try:
-                verdicts = _judge().verify_many(tasks) if tasks else []
-            except (LabError, OSError) as error:
-                verdicts = [unjudged(f"the judge failed: {error}") for _ in tasks]
-        scored = iter(verdicts)
+        scored = iter(judged(tasks, _judge) if find_spec(PACKAGE) else [unjudged(MISSING) for _ in tasks])
         return [one if isinstance(one, Verdict) else self._scored(next(scored), one[1]) for one in prepared]
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
@@ -173,14 +162,13 @@ class ReasoningGym(BaseEnvironment):
             return unjudged(f"reasoning_gym: {problem.id}: {type(error).__name__}: {error}")
 
     def _scored(self, verdict: Verdict, answer: str) -> Verdict:
-        flags: tuple[str, ...] = ("integrity_weak",) if self.dataset in EXECUTING else ()
+        flags = (*verdict.flags, *(["integrity_weak"] if self.dataset in EXECUTING else []))
         if verdict.correct is None:
-            return replace(verdict, answer=answer[:KEPT], flags=(*verdict.flags, *flags))
+            return replace(verdict, answer=answer[:KEPT], flags=flags)
         # A scorer that raises on an answer has not accepted it.
         error = ErrorKind.WRONG if verdict.error is ErrorKind.RUNTIME else verdict.error
         right = float(verdict.correct)
         parts = {"format": 1.0, "partial": verdict.score, "correct": right}
-        flags = (*verdict.flags, *flags)
         return replace(verdict, score=right, error=error, parts=parts, answer=answer[:KEPT], flags=flags)
 
     def _complete(self, answer: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.answers import as_seen, squeezed
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Problem, Role
@@ -56,15 +56,29 @@ def each_once(rows: Sequence[Asked], table: str = "") -> list[Problem]:
     """The problems in the order of their rows, each question once: test keeps it before dev, dev before train.
 
     Rows that ask the same and want another answer are refused: nobody could answer both. `table` begins the message.
+    A question that another role has in another spelling is left out; in one role both stay, for the spelling may
+    decide the answer (`In capitals? a`, `In capitals? A`).
     """
-    first: dict[str, Asked] = {}
-    for row in sorted(rows, key=lambda row: ROLES.index(row.problem.role)):
-        before = first.setdefault(row.question.strip(), row)
-        (what, one), (_, other) = _decisive(before.problem), _decisive(row.problem)
-        if one != other:
-            twins = f"{row.where}: asks the same as {before.where} with another {what}"
-            raise UserError(f"{table}{twins} ({one!r:.40} there, {other!r:.40} here); keep one")
-    return [row.problem for row in rows if first[row.question.strip()] is row]
+    claimed: dict[str, list[Asked]] = {}
+    kept: list[int] = []
+    for index in sorted(range(len(rows)), key=lambda index: ROLES.index(rows[index].problem.role)):
+        row = rows[index]
+        before = claimed.setdefault(as_seen(row.question), [])
+        if not [one for one in before if _is_twin(one, row, table)]:
+            before.append(row)
+            kept.append(index)
+    return [rows[index].problem for index in sorted(kept)]
+
+
+def _is_twin(before: Asked, row: Asked, table: str) -> bool:
+    """Whether a row is one too many beside another that is spelt like it, or nearly."""
+    if before.question.strip() != row.question.strip():
+        return before.problem.role != row.problem.role
+    (what, one), (_, other) = _decisive(before.problem), _decisive(row.problem)
+    if one != other:
+        twins = f"{row.where}: asks the same as {before.where} with another {what}"
+        raise UserError(f"{table}{twins} ({one!r:.40} there, {other!r:.40} here); keep one")
+    return True
 
 
 def _decisive(problem: Problem) -> tuple[str, object]:

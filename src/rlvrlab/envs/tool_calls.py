@@ -7,8 +7,8 @@
     answer ### 42
 
 A turn that holds a call is a call, whatever else it says: its answer comes after the result. Traps: two calls in one
-turn (refused, so that nobody tries everything at once), a result that the policy wrote itself (it is text like any
-other: the value that counts stands in the final turn, and is compared with the reference).
+turn (refused, so that nobody tries everything at once), a result that the policy wrote itself (it would start another
+turn: results follow calls, there is one less than turns, and their marks stand nowhere else), an answer only thought.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from rlvrlab.judge.extract import after_thinking
+
 Style = Literal["chat", "bare"]
 ARGUMENT = {"python": "code", "sql": "query"}
 """Tool -> the name of its one argument."""
 CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
-RESULT = "<tool_response>\n{}\n</tool_response>\n"
+OPENS, CLOSES = "<tool_response>", "</tool_response>"
+RESULT = f"{OPENS}\n{{}}\n{CLOSES}\n"
 MARK = "###"
 
 
@@ -72,9 +75,29 @@ def written(call: Call, style: Style) -> str:
     return f"<tool_call>\n{json.dumps(plain, ensure_ascii=False)}\n</tool_call>"
 
 
-def final_answer(text: str, style: Style, tools: Sequence[str]) -> str | None:
-    """What follows the only ### of the last turn; None where there is none, or more than one, or the turn is a call."""
-    last = text.rpartition("</tool_response>")[2]
-    if last.count(MARK) != 1 or call_in(last, style, tools) is not None:
+def unmarked(text: str) -> str:
+    """What a tool says, without the marks around results: a program may print them."""
+    return text.replace(OPENS, "< tool_response>").replace(CLOSES, "< /tool_response>")
+
+
+def final_answer(text: str, style: Style, tools: Sequence[str], turns: int) -> str | None:
+    """What follows the only ### of the last turn, after its thinking; None where there is none, or more than one.
+
+    Also None where the last turn is a call, or where a result stands that no tool has given.
+    """
+    said = _said(text)
+    if not said or len(said) > turns or any(call_in(turn, style, tools) is None for turn in said[:-1]):
+        return None
+    last = after_thinking(said[-1])
+    if last is None or last.count(MARK) != 1 or call_in(said[-1], style, tools) is not None:
         return None
     return last.partition(MARK)[2].strip() or None
+
+
+def _said(text: str) -> list[str]:
+    """What the policy wrote between the results; nothing where the marks around these are not in pairs."""
+    *before, last = text.split(CLOSES)
+    pairs = [part.split(OPENS) for part in before]
+    if OPENS in last or any(len(pair) != 2 for pair in pairs):
+        return []
+    return [*(turn for turn, _ in pairs), last]

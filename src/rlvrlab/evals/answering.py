@@ -85,11 +85,9 @@ class Answerer(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """Who answers, as recorded: engine or model id really served, addresses, checkpoint."""
-        ...
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """All answers, in any order, in lists as they become ready."""
-        ...
 
 
 class EngineAnswerer:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.errors import NotAlike
 from rlvrlab.evals.judged import problems_of_roles, sample_of
-from rlvrlab.evals.metrics import Sample, solved_within
+from rlvrlab.evals.metrics import Sample, grouped, solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
 from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.recipe.parse import flatten
@@ -59,14 +60,10 @@ def pass_at(k: int) -> Score:
     return estimate
 
 
-def _solved(kind: str, amount: float) -> Score:
+def _solved(answers: Sequence[Sample], kind: str, amount: float) -> float | None:
     """Whether a problem was solved within the budget; none where a failure hides that."""
-
-    def score(answers: Sequence[Sample]) -> float | None:
-        known = solved_within(sorted(answers, key=lambda one: one.sample), kind, amount)
-        return None if known is None else float(known)
-
-    return score
+    known = solved_within(sorted(answers, key=lambda one: one.sample), kind, amount)
+    return None if known is None else float(known)
 
 
 ACCEPTED = _if_judged(lambda one: float(one.accepted is True))
@@ -249,7 +246,7 @@ def _measures(protocol: Mapping[str, Any]) -> tuple[tuple[str, Score], dict[str,
     others = {name: score for name, score in MEASURES.items() if name != "accepted"}
     if protocol["budget"] is not None:
         first = {name: _of_first(score) for name, score in {"accepted@1": ACCEPTED, **others}.items()}
-        return ("solved_at_budget", _solved(**protocol["budget"])), first
+        return ("solved_at_budget", partial(_solved, **protocol["budget"])), first
     others |= {f"pass@{k}": pass_at(k) for k in protocol["ks"] if k > 1}
     return ("pass@1" if protocol["n"] > 1 else "accepted@1", ACCEPTED), others
 
@@ -326,9 +323,7 @@ def _adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 def _split(kind: str, accepted: _Scores, group: Callable[[str], str], paired: bool) -> tuple[Row, ...]:
     """A table by skill or level, where there is more than one."""
-    members: dict[str, list[str]] = defaultdict(list)
-    for name in accepted.common:
-        members[group(name)].append(name)
+    members = grouped(accepted.common, group)
     if len(members) < 2:
         return ()
     return _adjusted([_row(f"{kind} {name}", accepted, paired, keys) for name, keys in sorted(members.items())])

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from rlvrlab.evals.answering import Answerer, Ask
-from rlvrlab.evals.statistics import estimate, wilson
+from rlvrlab.evals.statistics import estimate, proportion
 from rlvrlab.types import Finish, Problem, Sampling
 
 GIVEN = 0.6
@@ -57,13 +57,10 @@ class Contamination:
 
     def facts(self) -> dict[str, Any]:
         """The shares with their intervals, as plain JSON values."""
-        exact = sum(one.exact for one in self.problems)
         out: dict[str, Any] = {"data": self.data, "given": self.given, "problems": len(self.problems)}
-        out |= _measured("exact", exact / max(1, len(self.problems)), wilson(exact, len(self.problems)))
-        for name in ("prefix", "rouge_l"):
-            scores = [float(getattr(one, name)) for one in self.problems]
-            found = estimate(scores)
-            out |= _measured(name, found.value, (found.low, found.high))
+        out |= proportion(sum(one.exact for one in self.problems), len(self.problems)).named("exact")
+        out |= estimate([one.prefix for one in self.problems]).named("prefix")
+        out |= estimate([one.rouge_l for one in self.problems]).named("rouge_l")
         return out | {"too_short": self.too_short, "unanswered": self.unanswered}
 
 
@@ -141,7 +138,3 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
         for j, y in enumerate(b, 1):
             before, row[j] = row[j], before + 1 if x == y else max(row[j], row[j - 1])
     return row[-1]
-
-
-def _measured(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:
-    return {name: value, f"{name}_low": interval[0], f"{name}_high": interval[1]}

@@ -31,7 +31,7 @@ from rlvrlab.evals.judged import Judged, as_row, from_row
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
-from rlvrlab.evals.statistics import wilson
+from rlvrlab.evals.statistics import proportion, wilson
 from rlvrlab.rewards.function import AbsentReward
 from rlvrlab.rewards.total import PartialCredit, paid
 from rlvrlab.rollout.turns import feedback
@@ -116,9 +116,9 @@ class Accuracy:
 
     def metrics(self, data: str) -> dict[str, float]:
         """The counts as metrics `val-core/<data>/acc` and the like."""
-        low, high = self.interval
-        named = {"acc": self.value, "acc_low": low, "acc_high": high, "truncated": float(self.truncated)}
-        named |= {"unjudged": float(self.unjudged), **{f"error/{k}": float(v) for k, v in self.errors.items()}}
+        named = proportion(self.solved, self.judged).named("acc")
+        named |= {"truncated": float(self.truncated), "unjudged": float(self.unjudged)}
+        named |= {f"error/{kind}": float(count) for kind, count in self.errors.items()}
         return {f"val-core/{data}/{name}": value for name, value in named.items()}
 
 
@@ -127,11 +127,9 @@ class Store(Protocol):
 
     def rows(self) -> list[dict[str, Any]]:
         """What is there already, the newest of each answer."""
-        ...
 
     def append(self, rows: Sequence[dict[str, Any]]) -> None:
         """Keep these rows; they are on the disk when this returns."""
-        ...
 
 
 Observer = Callable[[list[Judged]], None]
@@ -250,7 +248,8 @@ class _Session:
         followed up.
         """
         firsts = [one for one in self.judged.values() if one.turn == 0 and one.sample == 0]
-        failed = [one for one in firsts if one.verdict.correct is False and not self._tried_again(one)]
+        wrong = [one for one in firsts if one.verdict.correct is False]
+        failed = [one for one in wrong if not all(self._known(one.problem.id, one.sample, t) for t in (1, BLIND))]
         told = feedback(self._env, [(one.problem, one.answer.completion.text, one.verdict) for one in failed])
         longest = self._protocol.sampling.max_tokens
         greedy, free = Sampling(longest, temperature=0.0), Sampling(longest)
@@ -260,9 +259,6 @@ class _Session:
             asks.append(Ask(one.problem, one.sample, greedy, (*key, "repair"), 1, text))
             asks.append(Ask(one.problem, one.sample, free, (*key, "blind"), BLIND))
         return asks
-
-    def _tried_again(self, first: Judged) -> bool:
-        return all(self._known(first.problem.id, first.sample, turn) for turn in (1, BLIND))
 
     def spend(self, problems: Sequence[Problem], budget: Budget) -> None:
         """Round by round: one more answer for every problem that is unsolved and has budget left."""
@@ -335,12 +331,11 @@ def judge_answers(env: Environment, ready: Ready, clock: Callable[[], float]) ->
     share = (time.perf_counter() - started) / max(1, len(wanted))
     batch = []
     for ask, answer in ready:
-        if answer.verdict is not None:
-            batch.append(Judged(ask.problem, ask.sample, answer, answer.verdict, answer.judge_s, clock(), ask.turn))
-            continue
-        verdict = verdicts.get((ask.problem.id, answer.completion.text))
-        if verdict is None or answer.completion.finish is Finish.ERROR:
-            verdict = unjudged(f"the sampler failed: {answer.error}")
-        judge_s = float(verdict.cost.get("wall_s", share))
+        verdict, judge_s = answer.verdict, answer.judge_s
+        if verdict is None:
+            failed = answer.completion.finish is Finish.ERROR
+            known = None if failed else verdicts.get((ask.problem.id, answer.completion.text))
+            verdict = known or unjudged(f"the sampler failed: {answer.error}")
+            judge_s = float(verdict.cost.get("wall_s", share))
         batch.append(Judged(ask.problem, ask.sample, answer, verdict, judge_s, clock(), ask.turn))
     return batch

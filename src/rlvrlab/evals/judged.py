@@ -115,21 +115,8 @@ def sample_of(row: dict[str, Any], problem: Problem) -> Sample:
     """`from_row(row, problem).as_sample()`, in a third of the time: comparisons read many rows and need no more."""
     score, credit, finish = row["score"], row.get("credit"), FINISHES[row["finish"]]
     return Sample(
-        problem.id,
-        row["sample"],
-        row["correct"],
-        score,
-        row["error"],
-        row["judge_s"],
-        row["gen_tokens"],
-        finish is Finish.LENGTH,
-        row.get("entropy"),
-        row["answer"],
-        problem.skill,
-        str(problem.meta.get("level", "")),
-        row["turn"],
-        row["at_s"],
-        score if credit is None else credit,
-        "stopped_early" in row["flags"],
+        problem.id, row["sample"], row["correct"], score, row["error"], row["judge_s"], row["gen_tokens"],
+        finish is Finish.LENGTH, row.get("entropy"), row["answer"], problem.skill, str(problem.meta.get("level", "")),
+        row["turn"], row["at_s"], score if credit is None else credit, "stopped_early" in row["flags"],
         finish is not Finish.ERROR,
-    )
+    )  # fmt: skip

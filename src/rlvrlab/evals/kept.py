@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.hacks.signals import findings
-from rlvrlab.evals.metrics import Sample, dataset_metrics
+from rlvrlab.evals.metrics import Sample, dataset_metrics, grouped
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.record.evaluation import EvaluationFolder
@@ -39,12 +39,15 @@ class Kept:
     metrics: dict[str, Any]
     summary: dict[str, Any]
 
+    def numbers(self, name: str) -> dict[str, float]:
+        """Every number as a tracker takes it: eval/<data set>/<metric>."""
+        return {f"eval/{name}/{k}": float(v) for k, v in self.metrics.items() if isinstance(v, int | float)}
+
 
 def evaluate_into(
     folder: Path, answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: Protocol, *,
     seed: int = 0, data: str = "", facts: Mapping[str, Any] | None = None, observe: Observer | None = None,
-    run: Path | None = None,
-    reward: RewardFunction | None = None,
+    run: Path | None = None, reward: RewardFunction | None = None,
 ) -> Kept:  # fmt: skip
     """Evaluate into `folder`, new or begun before with the same questions; `facts` go into run_info.json.
 
@@ -79,10 +82,8 @@ def evaluate_into(
 
 def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:
     """Copy the numbers of one evaluation to trackers; one that fails is named, the folder is the truth."""
-    numbers = {
-        f"eval/{kept.evaluation.data}/{k}": float(v) for k, v in kept.metrics.items() if isinstance(v, int | float)
-    }
-    return track_numbers(kept.folder, name, {"protocol": kept.evaluation.protocol.facts()}, numbers, sinks)
+    facts = {"protocol": kept.evaluation.protocol.facts()}
+    return track_numbers(kept.folder, name, facts, kept.numbers(kept.evaluation.data), sinks)
 
 
 def track_numbers(
@@ -108,7 +109,9 @@ def examined_facts(
     identity: Mapping[str, Any], env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
 ) -> dict[str, Any]:
     """All that decides the result: an evaluation folder can be resumed only while none of it has changed."""
-    return {**asked_facts(env, problems, protocol, seed, data), "who": who_of(identity)}
+    # Two halves of one evaluation may differ in addresses and troubles.
+    who = {name: value for name, value in identity.items() if name != "servers"}
+    return {**asked_facts(env, problems, protocol, seed, data), "who": who}
 
 
 def asked_facts(
@@ -136,17 +139,10 @@ def scorer_of(env: Environment) -> dict[str, Any]:
     return {"environment": env.name, "version": env.version, "keys": keys if isinstance(keys, dict) else {}}
 
 
-def who_of(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Who answers, without what may differ between two halves of one evaluation: addresses and troubles."""
-    return {k: v for k, v in identity.items() if k != "servers"}
-
-
 def summarise(evaluation: Evaluation) -> dict[str, Any]:
     """metrics.json in full: by skill and level, the retries, and the reasons of what failed."""
-    failures: dict[str, int] = defaultdict(int)
-    for one in evaluation.judged:
-        if one.verdict.correct is None:
-            failures[(one.answer.error or one.verdict.detail)[:200]] += 1
+    lost = [one for one in evaluation.judged if one.verdict.correct is None]
+    failures = Counter((one.answer.error or one.verdict.detail)[:200] for one in lost)
     return {
         "data": evaluation.data,
         "protocol": evaluation.protocol.name,
@@ -155,19 +151,16 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "total": evaluation.metrics(),
         "by_skill": _split(evaluation, lambda s: s.skill),
         "by_level": _split(evaluation, lambda s: s.level),
-        "unjudged_because": dict(sorted(failures.items(), key=lambda item: -item[1])[:20]),
+        "unjudged_because": dict(failures.most_common(20)),
         "retried": sum(one.answer.attempts > 1 for one in evaluation.judged),
         "findings": [one.text for one in findings(evaluation.metrics())],
     }
 
 
 def _split(evaluation: Evaluation, key: Callable[[Sample], str]) -> dict[str, Any]:
-    groups: dict[str, list[Sample]] = defaultdict(list)
-    for one in evaluation.samples:
-        groups[key(one)].append(one)
     until_solved = evaluation.protocol.budget is not None
     return {
         name: dataset_metrics(members, until_solved=until_solved, executed=evaluation.executed)
-        for name, members in sorted(groups.items())
+        for name, members in sorted(grouped(evaluation.samples, key).items())
         if name
     }

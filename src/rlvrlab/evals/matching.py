@@ -33,7 +33,10 @@ def matching(before: Sequence[Path], after: Sequence[Path], anyway: bool = False
     chosen = _best(choices, lambda one: one.asked + one.problems) or _best(choices, lambda one: one.asked)
     if not chosen:
         if not anyway and any(len(some) > 1 for some in choices):
-            raise NotAlike(_nothing_matches([*before, *after], choices))
+            asked = [", ".join(dict.fromkeys(one.words for one in some)) for some in choices]
+            told = "; ".join(f"{one}: {what}" for one, what in zip((*before, *after), asked, strict=True))
+            make = f"make one: `rlvr eval --run {after[-1]}` with the --size, --role and protocol of the other"
+            raise NotAlike(f"compare: no evaluation asks the same of all ({told}); {make}")
         chosen = [some[-1] for some in choices]  # the comparison itself says what differs
     stored = read_evaluations([one.folder for one in chosen])
     return stored[: len(before)], stored[len(before) :]
@@ -82,13 +85,4 @@ def _not_examined(run: Path, which: str) -> str:
     return (
         f"{run}: its final checkpoint{f' ({at_end})' if at_end else ''} has not been evaluated, only {there}; "
         f"`rlvr eval --run {run}` does, or name the other: {run}@{name}"
-    )
-
-
-def _nothing_matches(folders: Sequence[Path], choices: Sequence[Sequence[Candidate]]) -> str:
-    asked = [", ".join(dict.fromkeys(one.words for one in some)) for some in choices]
-    told = "; ".join(f"{folder}: {what}" for folder, what in zip(folders, asked, strict=True))
-    return (
-        f"compare: no evaluation asks the same of all ({told}); "
-        f"make one: `rlvr eval --run {folders[-1]}` with the --size, --role and protocol of the other"
     )

@@ -7,22 +7,22 @@ failures among it as `bad_tasks`), with the bounds that would follow if all of i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rlvrlab.evals.pooled import estimate_pooled
-from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, wilson
+from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, proportion
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
 """Errors of answers that were run to their end. As text: an enum member equals its text, but their hashes
 differ."""
-
-
 UNJUDGED = (ErrorKind.INFRA, ErrorKind.BAD_TASK)
+T = TypeVar("T")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,14 @@ class Sample:
         return self.pass_ratio if self.accuracy is None else self.accuracy
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items of each key, in the order in which they come."""
+    groups: dict[K, list[T]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
+
+
 def card_columns(known: Collection[str]) -> tuple[str, ...]:
     """The shares that tell most of a policy, in order: of answers that are run, how many ran to their end and how many
     are no program at all; of others, how many had the demanded form."""
@@ -86,14 +94,10 @@ def dataset_metrics(
     first = [s for s in judged if s.sample == 0]
     ratios = np.array([s.pass_ratio for s in judged] or [0.0])
     times = np.array([s.judge_time for s in judged] or [0.0])
-    solved = sum(s.accepted is True for s in first)
-    low, high = wilson(solved, len(first))
     out: dict[str, Any] = {
         "problems": len({s.problem_id for s in samples}),
         "samples": len(drawn),
-        "accepted_at_1": _share(solved, len(first)),
-        "accepted_at_1_low": low,
-        "accepted_at_1_high": high,
+        **proportion(sum(s.accepted is True for s in first), len(first)).named("accepted_at_1"),
         **_mean_accuracy(judged),
         "pass_ratio_mean": float(ratios.mean()),
         "pass_ratio_p50": float(np.percentile(ratios, 50)),
@@ -125,10 +129,7 @@ def dataset_metrics(
 
 def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
     """Unbiased pass@k and pass^k with intervals over problems, and the majority answer's accuracy."""
-    groups: dict[str, list[Sample]] = defaultdict(list)
-    for s in samples:
-        if s.accepted is not None and s.turn == 0:
-            groups[s.problem_id].append(s)
+    groups = grouped([s for s in samples if s.accepted is not None and s.turn == 0], lambda s: s.problem_id)
     drawn = Counter(s.problem_id for s in samples if s.turn == 0)
     for k in ks:
         check_k(max(drawn.values(), default=k), k)
@@ -136,8 +137,7 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
     for k in ks:
         # A failed request takes a sample away; a problem with fewer than k left has no estimate and is counted.
         counts = [(len(g), sum(s.accepted is True for s in g)) for g in groups.values() if len(g) >= k]
-        reached = estimate([pass_at_k(n, c, k) for n, c in counts])
-        out |= {f"pass@{k}": reached.value, f"pass@{k}_low": reached.low, f"pass@{k}_high": reached.high}
+        out |= estimate([pass_at_k(n, c, k) for n, c in counts]).named(f"pass@{k}")
         out[f"pass^{k}"] = _mean([pass_hat_k(n, c, k) for n, c in counts])
         if len(counts) < len(drawn):
             out[f"pass@{k}_left_out"] = len(drawn) - len(counts)
@@ -157,19 +157,14 @@ def at_budget(samples: Sequence[Sample], kind: str, amount: float, most: int) ->
 
     tokens and judge_s are a problem's own, summed over its answers in order; wall_s is the evaluation's clock.
     """
-    groups: dict[str, list[Sample]] = defaultdict(list)
-    for s in sorted(samples, key=lambda s: (s.sample, s.turn)):
-        groups[s.problem_id].append(s)
+    groups = grouped(sorted(samples, key=lambda s: (s.sample, s.turn)), lambda s: s.problem_id)
     outcomes = {problem: solved_within(group, kind, amount) for problem, group in groups.items()}
     reached = [_cost_of_success(groups[problem], kind) for problem, known in outcomes.items() if known is not None]
     solved, unknown = sum(known is True for known in outcomes.values()), len(groups) - len(reached)
-    low, high = wilson(solved, len(reached))
     spent = max((s.at_s for s in samples), default=0.0) if kind == "wall_s" else sum(_price(s, kind) for s in samples)
     out: dict[str, Any] = {
         "budget": f"{amount:g} {kind}",
-        "solved_at_budget": _share(solved, len(reached)),
-        "solved_at_budget_low": low,
-        "solved_at_budget_high": high,
+        **proportion(solved, len(reached)).named("solved_at_budget"),
         "solved_at_budget_if_unjudged_wrong": _share(solved, len(groups)),
         "solved_at_budget_if_unjudged_right": _share(solved + unknown, len(groups)),
         "most_answers": max((len(group) for group in groups.values()), default=0),
@@ -228,12 +223,9 @@ def majority(group: Sequence[Sample]) -> float:
 
 def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
     """Mean of the recipe's reward where it is an accuracy with partial credit, else of the partial score."""
-    by_problem: dict[str, list[float]] = defaultdict(list)
-    for s in judged:
-        by_problem[s.problem_id].append(s.accuracy_or_ratio)
-    scores = [sum(values) / len(values) for values in by_problem.values()]
-    found = estimate(scores)
-    return {"mean_accuracy": found.value, "mean_accuracy_low": found.low, "mean_accuracy_high": found.high}
+    by_problem = grouped(judged, lambda s: s.problem_id).values()
+    scores = [sum(s.accuracy_or_ratio for s in answers) / len(answers) for answers in by_problem]
+    return estimate(scores).named("mean_accuracy")
 
 
 def _failures(judged: Sequence[Sample]) -> dict[str, float]:
@@ -251,19 +243,19 @@ def _unjudged(samples: Sequence[Sample], drawn: Sequence[Sample]) -> dict[str, f
     first = [s for s in samples if s.sample == 0]
     missing, right = sum(s.accepted is None for s in first), sum(s.accepted is True for s in first)
     lost = [s for s in drawn if s.accepted is None]
-    worst: dict[str, list[float]] = defaultdict(list)
-    best: dict[str, list[float]] = defaultdict(list)
-    for s in samples:
-        worst[s.problem_id].append(0.0 if s.accepted is None else s.accuracy_or_ratio)
-        best[s.problem_id].append(1.0 if s.accepted is None else s.accuracy_or_ratio)
+    by_problem = grouped(samples, lambda s: s.problem_id).values()
+    worst, best = (
+        _mean([_mean([lost if s.accepted is None else s.accuracy_or_ratio for s in answers]) for answers in by_problem])
+        for lost in (0.0, 1.0)
+    )
     ratio = sum(s.pass_ratio for s in samples if s.accepted is not None)
     return {
         "unjudged": float(len(lost)),
         "bad_tasks": float(sum(s.error_type == ErrorKind.BAD_TASK for s in lost)),
         "accepted_at_1_if_unjudged_wrong": _share(right, len(first)),
         "accepted_at_1_if_unjudged_right": _share(right + missing, len(first)),
-        "mean_accuracy_if_unjudged_wrong": _mean([_mean(values) for values in worst.values()]),
-        "mean_accuracy_if_unjudged_right": _mean([_mean(values) for values in best.values()]),
+        "mean_accuracy_if_unjudged_wrong": worst,
+        "mean_accuracy_if_unjudged_right": best,
         "pass_ratio_mean_if_unjudged_wrong": ratio / len(samples) if samples else 0.0,
         "pass_ratio_mean_if_unjudged_right": (ratio + sum(s.accepted is None for s in samples)) / (len(samples) or 1),
     }
@@ -289,11 +281,8 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
 
 def _rate(name: str, tries: Sequence[tuple[str, bool]]) -> dict[str, float]:
     """The share of tries that succeeded, each with its problem; the interval is for new problems."""
-    by_problem: dict[str, list[float]] = defaultdict(list)
-    for problem, right in tries:
-        by_problem[problem].append(float(right))
-    found = estimate_pooled(list(by_problem.values()))
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+    by_problem = grouped(tries, lambda one: one[0]).values()
+    return estimate_pooled([[float(right) for _, right in group] for group in by_problem]).named(name)
 
 
 def _mean(values: Sequence[float]) -> float:

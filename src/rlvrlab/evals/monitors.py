@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ONLINE", "RANGES", "Finding", "Range", "Standing", "Watch", "examine", "health_of", "ranges_of"]
 
-
 PERSISTS = 3
 """Steps in a row that something must be seen before it is said: one step, or one group, is often an accident."""
 RECOVERS = 5

@@ -129,8 +129,7 @@ def eval_at_budget(
     n: int = MOST_ANSWERS,
 ) -> Protocol:  # fmt: skip
     """EVAL@budget: answers one after the other until solved or spent."""
-    sampling = Sampling(max_tokens, temperature, top_p)
-    return Protocol("EVAL@budget", n, (), sampling, budget, RUN_TIMEOUT_S, MEMORY_MB)
+    return Protocol("EVAL@budget", n, (), Sampling(max_tokens, temperature, top_p), budget, RUN_TIMEOUT_S, MEMORY_MB)
 
 
 def named_protocol(

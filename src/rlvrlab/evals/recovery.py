@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from rlvrlab.evals.statistics import wilson
+from rlvrlab.evals.statistics import proportion
 from rlvrlab.rollout.collect import collect
 from rlvrlab.rollout.turns import Context, try_again
 from rlvrlab.types import Completion, Environment, Problem, Reward, Rollout, Sampler, Sampling, Verdict
@@ -38,16 +38,10 @@ class Recovery:
 
     def metrics(self) -> dict[str, float]:
         """Rates with their intervals; a rate of nothing is 0 with the interval (0, 1)."""
-        low, high = wilson(self.recovered, self.judged)
-        blind_low, blind_high = wilson(self.blind, self.blind_judged)
         return {
             "first_failures": float(self.failed),
-            "recovery_rate": self.recovered / max(1, self.judged),
-            "recovery_rate_low": low,
-            "recovery_rate_high": high,
-            "blind_recovery_rate": self.blind / max(1, self.blind_judged),
-            "blind_recovery_rate_low": blind_low,
-            "blind_recovery_rate_high": blind_high,
+            **proportion(self.recovered, self.judged).named("recovery_rate"),
+            **proportion(self.blind, self.blind_judged).named("blind_recovery_rate"),
             "repeated_answer_rate": self.repeated / max(1, self.judged),
         }
 

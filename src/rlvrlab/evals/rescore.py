@@ -12,6 +12,7 @@ from rlvrlab.types import Environment, Finish, Problem
 BATCH = 256
 CLOSE = 1e-9
 """Scores within this of each other are equal."""
+COMPARED = ("correct", "score", "error", "answer", "passed", "total")
 
 
 @dataclass(frozen=True)
@@ -51,21 +52,13 @@ def rescore(env: Environment, stored: Iterable[tuple[Problem, Mapping[str, Any]]
     while chunk := list(islice(waiting, BATCH)):
         items = [(p, row) for p, row in chunk if row["finish"] != Finish.ERROR.value and row["correct"] is not None]
         skipped += len(chunk) - len(items)
-        for (problem, row), verdict in zip(
-            items, env.verify_many([(problem, row["completion"]) for problem, row in items]), strict=True
-        ):
+        verdicts = env.verify_many([(problem, row["completion"]) for problem, row in items])
+        for (problem, row), verdict in zip(items, verdicts, strict=True):
             answers += 1
             if verdict.correct is None:
                 unjudged += 1
                 continue
-            now = {
-                "correct": verdict.correct,
-                "score": verdict.score,
-                "error": str(verdict.error),
-                "answer": verdict.answer,
-                "passed": verdict.passed,
-                "total": verdict.total,
-            }
+            now = {name: getattr(verdict, name) for name in COMPARED} | {"error": str(verdict.error)}
             differing = {k: (row[k], v) for k, v in now.items() if k in row and not _equal(row[k], v)}
             if differing:
                 changes.append(Change(problem.id, row.get("sample", row.get("id")), differing, row["completion"]))

@@ -87,15 +87,13 @@ class Difference(NamedTuple):
         words = "Intervals hold for new seeds and new problems" + (", runs compared in pairs." if self.paired else ".")
         if 1 in self.seeds:
             words += " The side with one run is taken for the one policy it is."
-        return words + (" Two seeds are too few for a p value." if 2 in self.seeds else "") + self._too_few
-
-    @property
-    def _too_few(self) -> str:
+        words += " Two seeds are too few for a p value." if 2 in self.seeds else ""
         if self.detectable is not None or min(self.seeds) < 2:
-            return ""
+            return words
         needed = self.seeds_needed
         more = f"{needed} a side would find one of this size" if needed else f"{MANY_SEEDS} a side would not be enough"
-        return f" No difference would be found reliably with {min(self.seeds)} seeds, however large (no MDE); {more}."
+        none = f"No difference would be found reliably with {min(self.seeds)} seeds, however large (no MDE)"
+        return f"{words} {none}; {more}."
 
     @property
     def verdict(self) -> str:
@@ -148,6 +146,10 @@ class Estimate(NamedTuple):
         """What the interval holds for: `problems`, or `seeds and problems`."""
         return "seeds and problems" if self.seeds > 1 else "problems"
 
+    def named(self, name: str) -> dict[str, float]:
+        """The mean under a name, and the ends of its interval under NAME_low and NAME_high."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
 
 def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
     """Wilson score interval of a proportion; (0, 1) when nothing was tried. Sound for small samples and at 0 or 1.
@@ -164,6 +166,11 @@ def wilson(successes: int, trials: int, level: float = LEVEL) -> Interval:
     if 0 < misses < min(FEW, successes):
         high = max(high, 1 - beta_quantile(tail, misses + 0.5, successes + 0.5))
     return Interval(low, high)
+
+
+def proportion(successes: int, trials: int) -> Estimate:
+    """The share of successes with its Wilson interval; 0 where nothing was tried."""
+    return Estimate(successes / max(1, trials), *wilson(successes, trials), trials, 1, None)
 
 
 def _score_interval(share: float, trials: float, z: float) -> Interval:

@@ -25,9 +25,10 @@ from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.task_forms import check, shown
 from rlvrlab.judge.tasks import CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
+from rlvrlab.judge.workers.worker import WorkerDied
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-8"
+SCORER_VERSION = "code-10"
 LARGEST_PROGRAM = 2 << 20
 T = TypeVar("T", bound=Task)
 
@@ -71,6 +72,8 @@ class CodeJudge:
         except (BadTask, UserError) as error:
             return bad_task(str(error), isolation=isolation)
         except Exception as error:
+            if isinstance(error, WorkerDied) and self.pool.image.can_kill:
+                return Finding(Outcome.RUNTIME_ERROR, "whenever it ran, its worker was killed").verdict(isolation)
             return judge_failed(error, isolation)
 
     async def trace(self, code: str, task: Task) -> tuple[Trace, ...]:

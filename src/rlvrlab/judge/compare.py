@@ -23,20 +23,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from json.encoder import encode_basestring_ascii
+from json.encoder import encode_basestring
 from typing import Any, Literal, get_args
 
+from rlvrlab.judge.array_forms import MAPPINGS, SEQUENCES, SETS, unwrapped
 from rlvrlab.judge.jail import plain
 from rlvrlab.matching import largest_matching
 
 Kind = Literal["exact", "rstrip_lines", "tokens", "json", "float", "unordered", "python"]
 
-SEQUENCES = {"list", "tuple", "deque"}
-SETS = {"set", "frozenset"}
-MAPPINGS = {"dict", "Counter", "OrderedDict", "defaultdict"}
-TABLES = {"Series", "DataFrame"}
-MOST_DIMENSIONS, MOST_EMPTY, LONGEST_AXIS = 64, 100, 1 << 40
-"""Of an array: numpy allows no more dimensions; (1000000000, 0) is a shape that costs its sender nothing."""
 ARRAYS_ARE_LISTS = {"json", "float", "unordered"}
 INTEGER = re.compile(rb"[+-]?[0-9]{1,400}")
 DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -46,12 +41,14 @@ LONGEST_NUMBER = 400
 LONGEST_RANGE = 4096
 """Ranges of numbers with more bits are compared by their ends: to find their last member is a division that takes as
 long as their sender likes."""
-DEEPEST = 3 * plain.DEEPEST + 3
-"""Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]."""
+DEEPEST = 3 * plain.DEEPEST + 9
+"""Lists within lists; a level of a value is at most three of them: [tag, [[key, item]]]. A table has more, once."""
 LARGEST_RATIO = 9
 """Members of two encodings of equal values: 1 has one, numpy's 1+0j as ["numpy", [name, ["complex", […, …]]]] nine."""
 LONGEST_MEMBER = 60
 """Characters of a member of a set that are shorter than a digest."""
+WRITTEN = json.JSONEncoder(ensure_ascii=False, check_circular=False)
+"""Texts as they are: escaped, two halves of a character would look like the whole one."""
 MOST_PAIRED = 300
 """Sets with more members than this that are not all numbers are paired in sorted order, not by search."""
 
@@ -131,8 +128,8 @@ def _lines(output: bytes) -> list[bytes]:
 def _same_number(got: bytes, expected: bytes, policy: Comparison) -> bool:
     if max(len(got), len(expected)) > LONGEST_NUMBER:
         return False
-    if INTEGER.fullmatch(expected):
-        return INTEGER.fullmatch(got) is not None and int(got) == int(expected)
+    if INTEGER.fullmatch(expected):  # digits may be a text: `01` is not `1`
+        return False
     if not (DECIMAL.fullmatch(got) and DECIMAL.fullmatch(expected)):
         return False
     return policy.close(float(got), float(expected))
@@ -157,11 +154,11 @@ def _number_form(value: Any) -> plain.Encoded:
 def same_form(got: plain.Encoded, expected: plain.Encoded, policy: Comparison) -> bool:
     """The same with both sides encoded; `got` is hostile, `expected` is ours, and its size bounds the work."""
     arrays = policy.kind in ARRAYS_ARE_LISTS
-    expected = _without_numpy(expected, arrays)
+    expected = unwrapped(expected, arrays)
     if not bounded(got, LARGEST_RATIO * members(expected)):
         return False
     try:
-        got = _without_numpy(got, arrays)
+        got = unwrapped(got, arrays)
         if policy.kind == "python":
             return bool(canonical(got) == canonical(expected))
         return _same(got, expected, policy)
@@ -189,55 +186,6 @@ def members(form: Any) -> int:
     while level := [item for one in level if type(one) is list for item in one]:
         count += len(level)
     return count
-
-
-def _without_numpy(form: Any, arrays: bool) -> Any:
-    """The form with numpy's numbers as Python's, tables as tuples, and arrays as nested lists or as what they hold."""
-    if type(form) is not list or len(form) != 2 or type(form[1]) is not list:
-        return form
-    tag, content = form
-    if tag in SEQUENCES or tag in SETS:
-        return [tag, [_without_numpy(item, arrays) if type(item) is list else item for item in content]]
-    if tag in MAPPINGS:
-        return [tag, [[_without_numpy(part, arrays) for part in _pair(pair)] for pair in content]]
-    if tag == "numpy":
-        return content[1]
-    if tag == "ndarray":
-        name, shape, items = content
-        if type(name) is not str or type(shape) is not list or type(items) is not list:
-            raise TypeError("not an array")
-        items = [_without_numpy(item, arrays) for item in items]
-        kind = name.lstrip("<>|=")[:1]
-        return _nested(shape, items) if arrays else ["ndarray", [kind, shape, items]]
-    return ["tuple", [["table", tag], *(_without_numpy(part, arrays) for part in content)]] if tag in TABLES else form
-
-
-def _pair(form: Any) -> list[Any]:
-    if type(form) is not list or len(form) != 2:
-        raise TypeError("not a mapping")
-    return form
-
-
-def _nested(shape: Any, items: list[Any]) -> Any:
-    """Items in the order of memory as nested lists of this shape; an array of no dimensions is its one item."""
-    if len(shape) > MOST_DIMENSIONS or not all(type(length) is int and 0 <= length <= LONGEST_AXIS for length in shape):
-        raise ValueError("no shape of an array")
-    if math.prod(shape) != len(items):
-        raise ValueError("the items do not fill the shape")
-    if len(shape) == 0:
-        return items[0]
-    if not items:  # the lengths behind an empty dimension leave no trace in a list
-        if math.prod(shape[: shape.index(0)]) > MOST_EMPTY:
-            raise ValueError("too many empty lists")
-        return _empty(shape)
-    for length in reversed(shape[1:]):
-        items = [["list", items[start : start + length]] for start in range(0, len(items), length)]
-    return ["list", items]
-
-
-def _empty(shape: Any) -> Any:
-    """Nested lists of an array without items."""
-    return ["list", [_empty(shape[1:]) for _ in range(shape[0])] if shape[0] and len(shape) > 1 else []]
 
 
 def canonical(form: Any) -> Any:
@@ -310,19 +258,19 @@ def _arranged(form: Any, leaf: Callable[[Any], Any], tags: Mapping[str, str]) ->
 def spelled_form(form: Any) -> str:
     """As JSON; most members of large tables are numbers and texts, which need no encoder of their own."""
     kind = type(form)
-    return int.__repr__(form) if kind is int else encode_basestring_ascii(form) if kind is str else json.dumps(form)
+    return int.__repr__(form) if kind is int else encode_basestring(form) if kind is str else WRITTEN.encode(form)
 
 
 def shortened(text: str) -> str:
     """A digest of a long text, so that sets in sets in sets are not written out again at every level."""
-    return text if len(text) <= LONGEST_MEMBER else hashlib.sha256(text.encode()).hexdigest()
+    return text if len(text) <= LONGEST_MEMBER else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _sort_key(form: Any, policy: Comparison) -> str:
     if type(form) is int or type(form) is str:
         return spelled_form(form)
     bags = dict.fromkeys(SEQUENCES, "bag") if policy.kind == "unordered" else {}
-    return json.dumps(_arranged(form, _unsigned_zero, bags))
+    return WRITTEN.encode(_arranged(form, _unsigned_zero, bags))
 
 
 def _unsigned_zero(leaf: Any) -> Any:

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -23,10 +24,15 @@ from rlvrlab.types import Verdict, unjudged
 
 T = TypeVar("T")
 ATTEMPTS = 3
+MOST_STOLEN = 0.2
+"""A time limit met while a hypervisor took more of the processors than this is not believed before the last attempt."""
+_last_attempt: ContextVar[bool] = ContextVar("last_attempt", default=True)
 MOST_RECORDS = 200_000
 DETAIL_LENGTH = 300
 STOPPED_EARLY = "stopped_early"
 """Flag of a verdict with tests that were not run: they count as failed."""
+FEW = 8
+"""Tests that are handed over after one that ended the program."""
 MOST_TIMEOUTS = 3
 """Tests on which a program may run out of time before the others are left out."""
 
@@ -46,14 +52,22 @@ class BadTask(Exception):
     """The task cannot be judged as it is written; the answer is not to blame."""
 
 
-async def tried(work: Callable[[], Awaitable[T]]) -> T:
-    """What the work returns; it is done again when the machine failed it, and the last failure is raised."""
-    for _ in range(ATTEMPTS):
+async def tried(work: Callable[[], Awaitable[T]], patient: bool = True) -> T:
+    """What the work returns; it is done again when the machine failed it, and the last failure is raised.
+
+    Where somebody waits who is not `patient`, a time limit is believed at once.
+    """
+    for left in reversed(range(ATTEMPTS)):
+        before = _last_attempt.set(left == 0 or not patient)
         try:
             return await work()
-        except (InfrastructureError, OSError) as error:
+        except InfrastructureError as error:
             trouble = error
-    raise InfrastructureError(str(trouble))
+        except OSError as error:
+            trouble = InfrastructureError(str(error))
+        finally:
+            _last_attempt.reset(before)
+    raise trouble
 
 
 @dataclass(slots=True)
@@ -69,6 +83,8 @@ class Finding:
     wall_s: float = 0.0
     peak_mb: float = 0.0
     timeouts: int = 0
+    at_once: int = 0
+    """How many tests are handed over next, once a test has ended the program."""
 
     def spent(self, *runs: Ran) -> None:
         """Add the time of these children, which ran side by side, and keep the highest peak of memory."""
@@ -82,12 +98,21 @@ class Finding:
             self.outcome, self.detail = outcome, detail[:DETAIL_LENGTH]
         self.flags += [flag for flag in flags if flag not in self.flags]
 
+    def next_few(self, done: int) -> int:
+        """Up to which test they are handed over next: all; after an end few, then twice as many each time.
+
+        Otherwise a program that ends at each of n tests would have n² / 2 of them handed over.
+        """
+        first, self.at_once = done + self.at_once, 2 * self.at_once
+        return min(first, self.total) if done else self.total
+
     def stops(self, ended: Outcome, every_test: bool, left: int) -> bool:
         """Are the tests that are left given up after one that ended the program? If so, the verdict is flagged.
 
         It never depends on whether an answer was right, for a program could tell from what is started next.
         """
         self.timeouts += ended is Outcome.TIME_LIMIT
+        self.at_once = FEW
         if not left or (every_test and self.timeouts < MOST_TIMEOUTS):
             return False
         self.flags.append(STOPPED_EARLY)
@@ -109,7 +134,8 @@ class Finding:
     def verdict(self, isolation: str) -> Verdict:
         """The record the rest of the laboratory knows."""
         correct = self.outcome is Outcome.ACCEPTED
-        passed = min(self.passed, self.total)  # in process, a program can claim more than there are
+        # In process a program can claim more than there are; and where something failed, not all is well.
+        passed = min(self.passed, self.total if correct else max(0, self.total - 1))
         return Verdict(
             correct=correct,
             score=1.0 if correct else passed / self.total if self.total else 0.0,
@@ -145,8 +171,12 @@ def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failu
         raise NotInside(f"a child could not enter the jail (exit status {ran.exit}); `rlvr doctor` may tell why")
     if ran.exit == -signal.SIGKILL and not ran.killed and ran.peak_mb > limits.memory_mb:
         return Outcome.MEMORY_LIMIT, f"it took {ran.peak_mb:.0f} MB until the kernel ended it", ()
-    if ran.killed == "starved" or (ran.exit == -signal.SIGKILL and not ran.killed):
-        raise Starved("the machine gave it no time" if ran.killed else "something outside the judge killed it")
+    if ran.killed == "starved":
+        raise Starved("the machine gave it no time")
+    if ran.exit == -signal.SIGKILL and not ran.killed and not (ran.could_kill and _last_attempt.get()):
+        raise Starved("something outside the judge killed it")
+    if ran.stolen > MOST_STOLEN and not _last_attempt.get():
+        raise Starved(f"{ran.stolen:.0%} of the processors' time was taken away while it ran")
     if ran.killed in ("cpu", "wall") or ran.exit == -signal.SIGXCPU:
         if ran.killed != "wall":
             return Outcome.TIME_LIMIT, f"it used {ran.cpu_s:.1f} s of CPU time", ()

@@ -7,16 +7,18 @@ the judge for ever. Here each form is looked at once, in linear time: could it b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rlvrlab.judge.compare import MAPPINGS, SEQUENCES, SETS, canonical, shortened, spelled_form
+from rlvrlab.judge.array_forms import MAPPINGS, SEQUENCES, SETS
+from rlvrlab.judge.compare import WRITTEN, canonical, shortened, spelled_form
 from rlvrlab.judge.jail import plain
 
 MOST_ALIKE = 1000
 """Keys of one table that share a hash; a table of more could not be made in the jail either, in the time there is."""
+LENGTHS = {**dict.fromkeys((*SETS, *MAPPINGS, "Categorical"), 2), "MultiIndex": 4}
+"""Forms that make a table of hashes of their members, and how many parts they have."""
 UNHASHABLE = {"list", "deque", "set", "bytearray", "ndarray", "Series", "DataFrame"} | MAPPINGS
 NOT_A_NUMBER = '["float", "nan"]'
 """As a member of a set it may stand there twice: it equals nothing, not even itself."""
@@ -101,7 +103,7 @@ def _sequence(tag: str, items: Sequence[Value]) -> Value:
 
 
 def _name(tag: str, names: list[str]) -> str:
-    return shortened(json.dumps([tag, names]))
+    return shortened(WRITTEN.encode([tag, names]))
 
 
 def _different(keys: Sequence[Value]) -> Sequence[Value]:
@@ -116,12 +118,12 @@ def _different(keys: Sequence[Value]) -> Sequence[Value]:
 
 
 def _has_table(form: Any) -> bool:
-    """Is a set or mapping written anywhere in there?"""
+    """Is anything written in there that makes a table of hashes?"""
     waiting = [form]
     while waiting:
         one = waiting.pop()
         if type(one) is list:
-            if len(one) == 2 and type(one[0]) is str and (one[0] in SETS or one[0] in MAPPINGS):
+            if len(one) == LENGTHS.get(one[0] if one and type(one[0]) is str else ""):
                 return True
             waiting += [item for item in one if type(item) is list]
     return False

@@ -8,12 +8,14 @@ $XDG_CACHE_HOME/rlvrlab/ (by default ~/.cache/rlvrlab/)
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rlvrlab.errors import InfrastructureError, UserError
 
@@ -66,6 +68,13 @@ def make_new(target: Path, build: Callable[[Path], None]) -> Path:
     if target.is_dir():
         target.rmdir()
     return make(target.absolute(), build)
+
+
+def write_files(folder: Path, files: Mapping[str, Any]) -> None:
+    """The files beside a model's weights: texts as they are, everything else as JSON."""
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def sha256(path: Path) -> str:

@@ -8,7 +8,6 @@ Some files of models whose output is tied to the embedding store both, each roun
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from functools import partial
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.extras import install_hf
+from rlvrlab.models.cache import write_files
 from rlvrlab.models.gguf_tokenizer import tokenizer_files
 from rlvrlab.models.tensors import Tensor, to_bfloat16, write_tensors
 
@@ -81,15 +81,10 @@ def convert(source: Path, folder: Path, *, tied: bool = False) -> Converted:
         files, digits = tokenizer_files(facts, int(facts[f"{kind}.context_length"]))
         files["config.json"] = _config(facts, tensors)
         write_tensors(folder / "model.safetensors", tensors)
-        for name, value in files.items():
-            (folder / name).write_text(_text(value), encoding="utf-8")
+        write_files(folder, files)
     except WRONG_FILE as error:
         raise InfrastructureError(f"{source.name}: cannot be converted ({type(error).__name__}: {error})") from error
     return Converted(len(tensors), sum(math.prod(tensor.shape) for tensor in tensors.values()), digits)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
 def _tensors(found: Any, facts: dict[str, Any], tied: bool) -> dict[str, Tensor]:

@@ -102,14 +102,12 @@ def licence(folder: Path) -> str:
 def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if missing_ok:
-            return {}
-        raise UserError(f"{path}: is missing") from None
     except (OSError, ValueError, RecursionError) as error:
         if missing_ok:
             return {}
-        raise UserError(f"{path}: cannot be read ({error}); fetch the model again") from None
+        missing = isinstance(error, FileNotFoundError)
+        why = "is missing" if missing else f"cannot be read ({error}); fetch the model again"
+        raise UserError(f"{path}: {why}") from None
     return value if isinstance(value, dict) else {}
 
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rlvrlab.models.cache import write_files
 from rlvrlab.models.card import front_matter
 from rlvrlab.models.tensors import Tensor, write_tensors
 from rlvrlab.models.tokenizer import END, END_ID, PAD, PAD_ID, nano_tokenizer, nano_vocabulary, tokenizer_config
@@ -77,9 +78,7 @@ def build(folder: Path, name: str, seed: int) -> None:
         for tensor, shape in shapes(size).items()
     }
     write_tensors(folder / "model.safetensors", weights)
-    for file, content in _descriptions(name, seed).items():
-        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-        (folder / file).write_text(text, encoding="utf-8")
+    write_files(folder, _descriptions(name, seed))
 
 
 def fingerprint(name: str) -> str:

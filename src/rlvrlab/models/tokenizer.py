@@ -76,16 +76,10 @@ def nano_tokenizer() -> Json:
 
 
 def byte_level_bpe(
-    vocabulary: Sequence[str],
-    merges: Sequence[str],
-    special: set[int],
-    cuts: Sequence[Mapping[str, Any]],
-    *,
-    whole_words: bool,
-    gpt2_words: bool,
-    whole_tokens: Set[int] = frozenset(),
+    vocabulary: Sequence[str], merges: Sequence[str], special: set[int], cuts: Sequence[Mapping[str, Any]], *,
+    whole_words: bool, gpt2_words: bool, whole_tokens: Set[int] = frozenset(),
     normalizer: Mapping[str, Any] | None = None,
-) -> Json:
+) -> Json:  # fmt: skip
     """tokenizer.json of a byte-level BPE; `cuts` come before the bytes, `gpt2_words` adds GPT-2's own splitting.
 
     `whole_tokens` are read as one wherever their text stands, as `special` ones are, but belong to the text.

@@ -48,7 +48,6 @@ class PolicyObjective(ABC):
     """Derive a frozen dataclass from this and give it a name with @register("objective", …)."""
 
     name: ClassVar[str]
-    """Registered name."""
     couples: ClassVar[Couples] = "row"
     """Rows that must be in the same micro-batch: each alone, a preference pair, or all."""
     aggregation: Aggregation = "token-mean"

@@ -61,12 +61,7 @@ def _k3_BT(log_BT: Floats) -> Floats:
 
 
 def penalised_reward_BT(
-    reward_BT: Floats,
-    logp_BT: Floats,
-    reference_BT: Floats,
-    mask_BT: Bools,
-    coef: float,
-    estimator: KlEstimator = "k1",
+    reward_BT: Floats, logp_BT: Floats, reference_BT: Floats, mask_BT: Bools, coef: float, estimator: KlEstimator = "k1"
 ) -> Floats:
     """reward − coef · KL on trained tokens: KL as part of the reward, constant under the gradient."""
     cost_BT = kl_BT(np.where(mask_BT, logp_BT, 0.0), np.where(mask_BT, reference_BT, 0.0), estimator)

@@ -180,8 +180,8 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
         if credit is not None and credit.grows:
             report.implied["rollout.type"] = ("tree", f"{IMPLIED}credit")
         recipe, origins = _with_implied(recipe, origins, wanted | report.implied, given)
-        report.contradictions(recipe)
-        report.problems += [f"{report.where(key)}: {text}" for key, text in badly_grown(recipe.rollout, credit)]
+        wrong = [*contradictions(recipe), *badly_grown(recipe.rollout, credit)]
+        report.problems += [f"{report.where(key)}: {text}" for key, text in wrong]
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
     resolved = Resolved(recipe, origins, folder)
@@ -189,8 +189,8 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
     return replace(resolved, origins=every)
 
 
-def instantiate(kind: str, table: dict[str, Any], folder: Path) -> Any:
-    """The plug-in object of a table; raises pydantic's ValidationError or UnknownName."""
+def instantiate(kind: str, table: dict[str, Any], folder: Path | None = None) -> Any:
+    """The plug-in object of a table (own files: in `folder`); raises pydantic's ValidationError or UnknownName."""
     table = dict(table)
     cls = find(kind, table.pop("type"), folder)
     # Strict JSON mode takes TOML's arrays for tuples but no text for numbers.
@@ -224,9 +224,6 @@ class _Report:
             usual = [name for name in phases if name in names("phase")]
             self._add(error, "", core_keys() + [f"{name}.{k}" for name in usual for k in keys_of(find("phase", name))])
             return None
-
-    def contradictions(self, recipe: Recipe) -> None:
-        self.problems += [f"{self.where(key)}: {text}" for key, text in contradictions(recipe)]
 
     def plugin(self, kind: str, table: Any, folder: Path, prefix: str | None = None) -> Tree:
         prefix = kind if prefix is None else prefix

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le, MinLen
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from rlvrlab.recipe.presets import Preset
 from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
@@ -24,6 +24,18 @@ Size = Annotated[int, Ge(1), Le(10**8)]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 RESERVED = {"con", "prn", "aux", "nul"}
 """Names that are devices on one system or another."""
+
+
+def names_folder(what: str) -> AfterValidator:
+    """Refuses what cannot be the name of a folder."""
+
+    def checked(name: str) -> str:
+        if not NAME.fullmatch(name) or name.lower() in RESERVED:
+            rule = "1–80 letters, digits, . _ - beginning with a letter or digit"
+            raise ValueError(f"cannot name {what}; allowed: {rule}")
+        return name
+
+    return AfterValidator(checked)
 
 
 class PluginTable:
@@ -42,11 +54,13 @@ class PluginTable:
         return None
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A table of a file that people write: a key that nobody knows, or a value of another type, is refused."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class Data(_Section):
+class Data(Section):
     """Which problems are trained on and held out."""
 
     train_size: Size = Field(2000, description="distinct training problems; of a file, all unless this is set")
@@ -59,7 +73,7 @@ class Data(_Section):
     seed: CountOrZero = Field(0, description="draws the problems; apart from `seed`, so runs share their held-out set")
 
 
-class RolloutTable(_Section):
+class RolloutTable(Section):
     """How answers are drawn in training."""
 
     type: Literal["apart", "tree"] = Field("apart", description="each by itself, or on a tree that shares beginnings")
@@ -74,7 +88,7 @@ class RolloutTable(_Section):
         return self.type == "tree"
 
 
-class Optimizer(_Section):
+class Optimizer(Section):
     """How an engine turns gradients into steps; the learning rate itself belongs to the phase."""
 
     type: Literal["adam", "sgd"] = Field("adam", description="adam is AdamW")
@@ -88,7 +102,7 @@ class Optimizer(_Section):
     final_ratio: Fraction01 = Field(0.1, description="share of the learning rate left at the end of a decay")
 
 
-class Kl(_Section):
+class Kl(Section):
     """Stay near the reference policy: the one each online phase starts from."""
 
     coef: NonNegative = Field(0.0, description="0 switches it off")
@@ -98,20 +112,20 @@ class Kl(_Section):
     place: Literal["loss", "reward"] = Field("loss", description="add it to the loss or subtract it from the reward")
 
 
-class Entropy(_Section):
+class Entropy(Section):
     """Bonus for staying undecided."""
 
     coef: NonNegative = Field(0.0, description="subtracts coef × mean entropy from the loss")
 
 
-class Correction(_Section):
+class Correction(Section):
     """For a sampler that differs from the trainer (other precision, temperature, nucleus, stale weights)."""
 
     level: Literal["none", "token", "sequence"] = Field("none", description="truncated importance weights per …")
     cap: Positive = Field(2.0, description="weights are cut here")
 
 
-class Filter(_Section):
+class Filter(Section):
     """Groups whose answers all earned the same teach nothing."""
 
     dead_groups: Literal["keep", "drop", "refill"] = Field(
@@ -120,7 +134,7 @@ class Filter(_Section):
     max_refills: CountOrZero = Field(3, description="extra collections per step at most")
 
 
-class Pipeline(_Section):
+class Pipeline(Section):
     """What a step of an on-line phase waits for."""
 
     lag: Literal[0, 1] = Field(0, description="1 judges a step while the next is sampled, by a policy one update older")
@@ -129,7 +143,7 @@ class Pipeline(_Section):
     )
 
 
-class Eval(_Section):
+class Eval(Section):
     """Held-out evaluation during training, greedy."""
 
     every: CountOrZero = Field(10, description="steps between evaluations; 0 evaluates at the start and end of a phase")
@@ -138,7 +152,7 @@ class Eval(_Section):
     test_n: CountOrZero = Field(0, description="answers per test problem for pass@k on the card; 0 none")
 
 
-class Stop(_Section):
+class Stop(Section):
     """When to end a phase early."""
 
     patience: CountOrZero = Field(0, description="evaluations without a new best; 0 never stops")
@@ -147,14 +161,14 @@ class Stop(_Section):
     deadline_s: NonNegative = Field(3600.0, description="seconds a step or an evaluation may take; 0 waits for ever")
 
 
-class Checkpoint(_Section):
+class Checkpoint(Section):
     """How often the state of training is saved, and how many of these are kept."""
 
     every: Count = Field(10, description="steps between checkpoints")
     keep: Count = Field(2, description="latest ones to keep; the best one is always kept")
 
 
-class Record(_Section):
+class Record(Section):
     """What is written into the run folder and elsewhere."""
 
     rollouts: Literal["all", "none"] = Field("all", description="store every judged answer under rollouts/")
@@ -166,10 +180,10 @@ def _plugin(kind: str, default: str) -> Any:
     return Field(default_factory=lambda: {"type": default}, description=f"{kind} plug-in")
 
 
-class Recipe(_Section):
+class Recipe(Section):
     """One experiment: every key of a recipe file, and the phases' tables by name."""
 
-    name: str = Field("run", description="names the run folder")
+    name: Annotated[str, names_folder("a run folder")] = Field("run", description="names the run folder")
     question: str = Field("", description="what this run is meant to find out; opens EXPERIMENT.md")
     seed: CountOrZero = Field(0, description="all randomness of training")
     output_dir: str = Field("experiments", description="where run folders are made")
@@ -196,14 +210,6 @@ class Recipe(_Section):
     checkpoint: Checkpoint = Checkpoint()
     record: Record = Record()
     phase_tables: dict[str, Table] = Field(default_factory=dict, description="one table per phase, by its name")
-
-    @field_validator("name")
-    @classmethod
-    def _names_a_folder(cls, name: str) -> str:
-        if not NAME.fullmatch(name) or name.lower() in RESERVED:
-            rule = "1–80 letters, digits, . _ - beginning with a letter or digit"
-            raise ValueError(f"cannot name a run folder; allowed: {rule}")
-        return name
 
     @field_validator("output_dir")
     @classmethod

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,16 +22,7 @@ from pydantic import Field, Strict
 from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import (
-    Lines,
-    StorageError,
-    mend_tail,
-    read_facts,
-    refuse_schema,
-    utc_now,
-    write_json,
-    write_rows,
-)
+from rlvrlab.record.files import Lines, StorageError, read_facts, refuse_schema, utc_now, write_json, write_rows
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import Record, read_records
@@ -73,17 +64,17 @@ class StoredAnswer(Record):
     credit: float | None = None
 
 
-class EvaluationFolder:
+class EvaluationFolder(AbstractContextManager["EvaluationFolder"]):
     """An open evaluation folder; the only writer."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = Lock(folder)
-        with ExitStack() as undo:
-            undo.callback(self._lock.release)
-            self.torn = mend_tail(folder / SAMPLES)
-            self._samples = undo.enter_context(Lines(folder / SAMPLES))
-            undo.pop_all()
+        try:
+            self._samples = Lines(folder / SAMPLES)
+        except BaseException:
+            self._lock.release()
+            raise
 
     @classmethod
     def begin(
@@ -153,9 +144,6 @@ class EvaluationFolder:
         self._samples.close()
         self._lock.release()
 
-    def __enter__(self) -> EvaluationFolder:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -174,8 +162,7 @@ class Stored:
     @property
     def examined(self) -> dict[str, Any]:
         """What decides the result: data, protocol, scorer, seed and who answered."""
-        facts: dict[str, Any] = self.info["examined"]
-        return facts
+        return self.info["examined"]
 
 
 def read_evaluation(folder: Path) -> Stored:

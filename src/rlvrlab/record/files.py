@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
@@ -116,7 +117,18 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class Lines:
+def _append(file: IO[bytes], data: bytes, path: Path) -> None:
+    """All of the data at the end of an unbuffered file, or nothing of it."""
+    start = os.fstat(file.fileno()).st_size  # not tell(): it is stale once a failed line was cut off
+    try:
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        os.ftruncate(file.fileno(), start)
+        raise StorageError(path, error) from error
+
+
+class Lines(AbstractContextManager["Lines"]):
     """An append-only JSONL file, which knows how many lines it has and what they hash to."""
 
     def __init__(self, path: Path) -> None:
@@ -136,13 +148,7 @@ class Lines:
         """One write call per line: the kernel has it when this returns. Several threads may append."""
         data = (to_json(row) + "\n").encode()
         with self._appending:
-            start = os.fstat(self._file.fileno()).st_size  # not tell(): it is stale once a failed line was cut off
-            try:
-                if self._file.write(data) != len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError as error:
-                os.ftruncate(self._file.fileno(), start)
-                raise StorageError(self.path, error) from error
+            _append(self._file, data, self.path)
             self._count += 1
             self._digest.update(data)
 
@@ -160,9 +166,6 @@ class Lines:
     def close(self) -> None:
         """Close the file; nothing can be appended afterwards."""
         self._file.close()
-
-    def __enter__(self) -> Lines:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -229,13 +232,9 @@ def split_lines(path: Path, keep: Callable[[int, dict[str, Any]], bool], aside: 
 
 def append_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Rows at the end of a JSONL file, in one write; `mend_tail` first where a kill may have torn its last line."""
-    data = "".join(to_json(row) + "\n" for row in rows).encode()
     try:
         with path.open("ab", buffering=0) as file:
-            start = os.fstat(file.fileno()).st_size
-            if file.write(data) != len(data):
-                os.ftruncate(file.fileno(), start)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            _append(file, "".join(to_json(row) + "\n" for row in rows).encode(), path)
     except OSError as error:
         raise StorageError(path, error) from error
 

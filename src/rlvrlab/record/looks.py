@@ -34,11 +34,8 @@ def note_look(run: Path, data: str, problems: Sequence[Problem], where: str) -> 
     """
     count = sum(problem.role == "test" for problem in problems)
     if count and os.access(run, os.W_OK) and all(row["where"] != where for row in read_looks(run)):
-        lines = Lines(run / LOOKS)
-        try:
+        with Lines(run / LOOKS) as lines:
             lines.append({"time": utc_now(), "data": data, "problems": count, "where": where})
-        finally:
-            lines.close()
 
 
 def read_looks(run: Path) -> list[dict[str, Any]]:

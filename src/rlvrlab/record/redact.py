@@ -17,7 +17,7 @@ _VALUES = re.compile(
     r"|(?<=\bBearer )[A-Za-z0-9._~+/\-]{8,}"
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+(?=@)")
-_ASSIGNED = re.compile(rf"(\b([\w.\-]*[_\-.])?({_NAMES})=)[^\s&]+", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"((?<![^\W_])(?:{_NAMES})=)[^\s&]+", re.IGNORECASE)
 _WORD = re.compile(r"('?(?:--)?([\w.\-]+)=).+", re.DOTALL)
 SHORTEST = 8
 """An environment variable's value below this length is as likely a word as a secret."""

@@ -173,9 +173,8 @@ class Run:
         moved = split_lines(self._log("metrics"), covered, aside)
         self._metrics = Lines(self._log("metrics"))
         self.so_far = Summary(read_metrics(self.folder), read_events(self.folder))
-        for path in (self.folder / "rollouts").glob("step_*.jsonl"):
-            number = path.stem.removeprefix("step_")
-            if number.isdigit() and int(number) > step:
+        for number, path in rollout_files(self.folder).items():
+            if number > step:
                 path.unlink()  # made again, byte for byte, by the steps that follow
         return moved
 
@@ -214,6 +213,12 @@ def read_info(folder: Path) -> dict[str, Any]:
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """All whole lines of logs/metrics.jsonl."""
     return read_lines(folder / "logs" / "metrics.jsonl", METRICS)
+
+
+def rollout_files(folder: Path) -> dict[int, Path]:
+    """Step -> the file with its judged answers, in the order of the steps."""
+    named = {path.stem.removeprefix("step_"): path for path in (folder / "rollouts").glob("step_*.jsonl")}
+    return {int(step): named[step] for step in sorted(filter(str.isdigit, named), key=int)}
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:

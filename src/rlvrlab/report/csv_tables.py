@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.record.run import rollout_files
 from rlvrlab.report.follow import Follower, Row
 from rlvrlab.report.names import file_stem
 from rlvrlab.report.runs import read_table
@@ -78,8 +79,7 @@ def _rollouts(runs: Sequence[Path]) -> Table:
     head = ["run", "step", "skill", "answers", "right", "wrong", "unjudged", "reward_mean", "tokens_mean", "errors"]
     rows = []
     for run in runs:
-        files = [path for path in (run / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
-        for path in sorted(files, key=lambda path: int(path.stem[5:])):
+        for step, path in rollout_files(run).items():
             skills: dict[str, list[Row]] = defaultdict(list)
             for row in _lines(path, judged):
                 skills[str(row.get("skill", ""))].append(row)
@@ -91,7 +91,7 @@ def _rollouts(runs: Sequence[Path]) -> Table:
                 means = [sum(values) / len(values) if values else None for values in (rewards, lengths)]
                 errors = Counter(str(row.get("error")) for row in answers if row.get("correct") is False)
                 told = " ".join(f"{kind}:{count}" for kind, count in errors.most_common())
-                rows.append([run.name, int(path.stem[5:]), skill, len(answers), *counts, *means, told])
+                rows.append([run.name, step, skill, len(answers), *counts, *means, told])
     return head, rows
 
 

@@ -82,10 +82,8 @@ def _alive(lock: Path, pid: int, held: list[Held] | None) -> bool:
     if held is None:
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return not isinstance(error, ProcessLookupError)
         return True
     try:
         facts = lock.stat()

@@ -42,20 +42,13 @@ class BinaryFormat:
 
 @register("reward", "binary_format_repeat")
 @dataclass(frozen=True)
-class BinaryFormatRepeat:
+class BinaryFormatRepeat(BinaryFormat):
     """correct + 0.5 format - 0.5 repeat, from -0.5 to 1.5."""
 
-    format: Fraction01 = 0.5
-    """What the form is worth."""
     repeat: Fraction01 = 0.5
     """What a tandem repeat costs."""
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The parts `correct` and `format`, less `repeat` for a text that goes round in circles."""
-        return total(
-            {
-                "correct": float(judged(verdict)),
-                "format": self.format * verdict.parts.get("format", 0.0),
-                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
-            }
-        )
+        paid = super().__call__(problem, completion, verdict).parts
+        return total({**paid, "repeat": -self.repeat * verdict.parts.get("repeat", 0.0)})

@@ -34,14 +34,7 @@ class Partial(PartialCredit):
 
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """Weighted parts of a wrong answer; a correct one earns all of them and the rest of 1."""
-        if judged(verdict):
-            rest = 1.0 - (self.format + self.numbers)
-            parts = {"format": self.format, "numbers": self.numbers, "correct": rest}
-        else:
-            earned = verdict.parts
-            parts = {
-                "format": self.format * earned.get("format", 0.0),
-                "numbers": self.numbers * earned.get("numbers", 0.0),
-                "correct": 0.0,
-            }
-        return total(parts)
+        right = judged(verdict)
+        formed, used = (1.0 if right else verdict.parts.get(part, 0.0) for part in ("format", "numbers"))
+        rest = 1.0 - (self.format + self.numbers) if right else 0.0
+        return total({"format": self.format * formed, "numbers": self.numbers * used, "correct": rest})

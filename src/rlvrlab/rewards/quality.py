@@ -34,14 +34,7 @@ class RatioQualityFormatRepeat:
         """The parts `format`, `answer` and `repeat`; the answer earns 1, or its share of the quality."""
         quality = verdict.parts.get("quality", verdict.score)
         answer = 1.0 if judged(verdict) else self.share * (quality if self.compat else min(1.0, quality))
-        # The original adds in this order, and floating-point sums depend on it.
-        return total(
-            {
-                "format": self.format * verdict.parts.get("format", 0.0),
-                "answer": answer,
-                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
-            }
-        )
+        return _added_up(verdict, self.format, answer, self.repeat)
 
 
 @register("reward", "complicated")
@@ -73,10 +66,10 @@ class Complicated:
         else:
             quality = verdict.parts["quality"] if self.compat else min(1.0, verdict.parts["quality"])
             answer = self.share * (quality**2 if problem.skill in self.squared else quality)
-        return total(
-            {
-                "format": self.format * verdict.parts.get("format", 0.0),
-                "answer": answer,
-                "repeat": -self.repeat * verdict.parts.get("repeat", 0.0),
-            }
-        )
+        return _added_up(verdict, self.format, answer, self.repeat)
+
+
+def _added_up(verdict: Verdict, format: float, answer: float, repeat: float) -> Reward:
+    """In the order in which the original adds, since floating-point sums depend on it."""
+    formed, repeated = (verdict.parts.get(part, 0.0) for part in ("format", "repeat"))
+    return total({"format": format * formed, "answer": answer, "repeat": -repeat * repeated})

@@ -41,10 +41,6 @@ class PartialCredit:
 class Control:
     """Base of rewards that must not teach the task: that right answers earn no more is what they are for."""
 
-    @abstractmethod
-    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """The reward of a judged answer."""
-
 
 def is_control(reward: RewardFunction) -> bool:
     """Whether a reward is a control arm, or is wrapped around one."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 from rlvrlab.credit.base import Shape
 from rlvrlab.envs.base import BaseEnvironment
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
         return list({(problem.id, text): (problem, text) for problem, text in texts}.values())
 
 
-class Judging:
+class Judging(AbstractContextManager["Judging"]):
     """The answers handed in so far; use it as a context, which gives up what nobody waited for."""
 
     def __init__(self, env: Environment) -> None:
@@ -68,10 +68,7 @@ class Judging:
         self._threads = ThreadPoolExecutor(THREADS, "rlvr-verdicts") if self.early else None
         self._coming: dict[tuple[str, str], tuple[Future[list[Verdict]], int]] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 

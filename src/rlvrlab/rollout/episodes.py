@@ -25,10 +25,7 @@ OVER_BUDGET = "no calls are left; give your answer"
 
 
 def with_tools(
-    sampler: Sampler,
-    problems: Sequence[Problem],
-    requests: Sequence[Request],
-    answers: list[list[Completion]],
+    sampler: Sampler, problems: Sequence[Problem], requests: Sequence[Request], answers: list[list[Completion]]
 ) -> list[list[Completion]]:
     """First turns gone on with to whole episodes where a problem has tools; other answers as they are."""
     episodes = [

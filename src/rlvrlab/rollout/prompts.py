@@ -23,7 +23,6 @@ class Chats(Protocol):
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
         """Messages in the template, ready for the answer."""
-        ...
 
 
 def prompt_tokens(tokenizer: Tokenizer, text: str, system: str = "") -> tuple[int, ...]:

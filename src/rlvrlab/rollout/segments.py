@@ -67,6 +67,16 @@ class Segments:
     broken: bool = False
     """The program does not parse; what follows its sound beginning is one step."""
 
+    @classmethod
+    def flat(
+        cls, text: str, kind: Kind, steps: Sequence[Step], siblings: Sequence[Siblings], neutral: Sequence[str],
+        region: Span,
+    ) -> Segments:  # fmt: skip
+        """An answer without blocks: with each step go its own characters alone."""
+        extents = tuple(step.span for step in steps)
+        parents = (-1,) * len(steps)
+        return cls(text, kind, tuple(steps), extents, parents, tuple(siblings), tuple(neutral), region)
+
     def __len__(self) -> int:
         return len(self.steps)
 

@@ -50,16 +50,7 @@ def sql_steps(text: str, region: Span | None = None) -> Segments:
         outer = [_Word(w.text.upper(), start + w.start, start + w.start + len(w.text)) for w in words(text[start:end])]
         for clause in _clauses(outer, end):
             reader.add(clause)
-    return Segments(
-        text,
-        "sql",
-        tuple(reader.steps),
-        tuple(step.span for step in reader.steps),
-        (-1,) * len(reader.steps),
-        tuple(reader.siblings),
-        tuple(reader.neutral),
-        (start, end),
-    )
+    return Segments.flat(text, "sql", reader.steps, reader.siblings, reader.neutral, (start, end))
 
 
 def canonical_sql(query: str) -> str:

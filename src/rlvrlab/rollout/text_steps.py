@@ -12,6 +12,7 @@ truncate and resample say something; deleting tells which lines hold the answer.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 
 from rlvrlab.rollout.segments import Kind, Segments, Siblings, Span
@@ -75,7 +76,7 @@ def turn_steps(text: str) -> Segments:
     if text[start:].strip():
         turns.append(("final", (start, len(text))))
         neutral.append("")
-    return _flat(text, "turns", turns, tuple(neutral))
+    return _flat(text, "turns", turns, neutral)
 
 
 def _spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Span]:
@@ -86,19 +87,10 @@ def _spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> list[Sp
     return spans
 
 
-def _flat(text: str, kind: Kind, units: list[Unit], neutral: tuple[str, ...] = ()) -> Segments:
+def _flat(text: str, kind: Kind, units: list[Unit], neutral: Sequence[str] = ()) -> Segments:
     if len(units) > MOST_STEPS:
         last, end = units[MOST_STEPS - 1], units[-1][1][1]
         units, neutral = [*units[: MOST_STEPS - 1], (last[0], (last[1][0], end))], neutral[:MOST_STEPS]
-    steps = tuple(Step(i, name, span, text[span[0] : span[1]]) for i, (name, span) in enumerate(units))
-    siblings = (Siblings(tuple(range(len(steps)))),) if steps else ()
-    return Segments(
-        text,
-        kind,
-        steps,
-        tuple(step.span for step in steps),
-        (-1,) * len(steps),
-        siblings,
-        neutral or ("",) * len(steps),
-        (0, len(text)),
-    )
+    steps = [Step(i, name, span, text[span[0] : span[1]]) for i, (name, span) in enumerate(units)]
+    siblings = [Siblings(tuple(range(len(steps))))] if steps else []
+    return Segments.flat(text, kind, steps, siblings, neutral or [""] * len(steps), (0, len(text)))

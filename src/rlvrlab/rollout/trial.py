@@ -45,7 +45,6 @@ def tried(
     env: Environment,
     reward: RewardFunction,
     problem: Problem,
-    encode: Callable[[str], Sequence[int]] = str.encode,
     *,
     own_env: bool = False,
     limit_s: float | None = None,
@@ -69,7 +68,7 @@ def tried(
         judge, what = partial(env.verify_many, [(problem, text)]), f"on the {name} answer to problem {problem.named}"
         [verdict] = limited(judge, f"the verifier {what}", limit_s) if own_env else judge()
         finish = Finish.LENGTH if name == "truncated" else Finish.STOP
-        tokens = tuple(encode(text))
+        tokens = tuple(text.encode())
         completion = Completion(text, tokens, (0.0,) * len(tokens), finish)
         started = time.perf_counter()
         pay = partial(_paid, name, reward, problem, completion, verdict)
@@ -79,12 +78,7 @@ def tried(
 
 
 def try_all(
-    env: Environment,
-    reward: RewardFunction,
-    problems: Sequence[Problem],
-    encode: Callable[[str], Sequence[int]] = str.encode,
-    *,
-    own_env: bool = False,
+    env: Environment, reward: RewardFunction, problems: Sequence[Problem], *, own_env: bool = False
 ) -> list[Tried]:
     """Try four answers to the first problem, then a right and two wrong ones to others as unlike as there are.
 
@@ -96,7 +90,7 @@ def try_all(
         if index and time.perf_counter() - started > LIMIT_S:
             break
         wanted = ("right", "wrong", NEIGHBOURS) if index else ("right", "wrong", "empty", "truncated")
-        results = tried(env, reward, problem, encode, own_env=own_env, wanted=wanted, neighbours=last)
+        results = tried(env, reward, problem, own_env=own_env, wanted=wanted, neighbours=last)
         found += results
         right = next((one for one in results if one.name == "right"), None)
         if own_env and right is not None and right.verdict.correct is False:

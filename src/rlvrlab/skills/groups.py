@@ -37,8 +37,7 @@ def at_random(problems: Sequence[Problem], count: int, seed: int) -> dict[str, s
 def by_embedding(problems: Sequence[Problem], count: int, seed: int) -> dict[str, str]:
     """Spherical k-means on hashed character n-grams of the prompts; fewer distinct prompts make fewer groups."""
     feature_PD = features([problem.prompt for problem in problems])
-    centre_KD = centres(feature_PD, count, seed)
-    index_P = nearest(feature_PD, centre_KD)
+    index_P = nearest(feature_PD, centres(feature_PD, count, seed))
     return {problem.id: f"cluster{i}" for problem, i in zip(problems, index_P, strict=True)}
 
 

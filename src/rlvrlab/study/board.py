@@ -6,7 +6,6 @@ all go the same way: look, and do what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +82,7 @@ class Board:
             view.look = look
             for arm in view.live:
                 arm.trials = self.chain.trials(stage, arm.name, survey.choices, look=look)
-            self._ask(view, {arm.name: arm.trials for arm in view.live}, survey)
-            if not self._all_over(view, [trial for arm in view.live for trial in arm.trials]):
+            if not self._asked(view, {arm.name: arm.trials for arm in view.live}, survey):
                 view.status = "running"
                 break
             self._settle(view, "choice", survey)
@@ -109,8 +107,7 @@ class Board:
     def _halved(self, view: StageView, number: int, small: Settings, survey: Survey) -> bool:
         """Go through one halving round and drop its losers; False while it is not over."""
         trials = {arm.name: self.chain.trials(view.stage, arm.name, survey.choices, small) for arm in view.live}
-        self._ask(view, trials, survey)
-        if not self._all_over(view, [trial for own in trials.values() for trial in own]):
+        if not self._asked(view, trials, survey):
             view.status = "running"
             return False
         view.evidence = self._evidence(view, f"halving {number + 1}", trials)
@@ -146,9 +143,7 @@ class Board:
         """Compare the chosen arm with its runner-up once more, under all that was chosen in later stages."""
         later = self.chain.downstream(view.name)
         decision = view.decision
-        if view.kind != "compare" or not view.stage.select.confirm or not later or decision is None:
-            return None
-        if decision["runner_up"] is None:
+        if not (view.kind == "compare" and view.stage.select.confirm and later and decision and decision["runner_up"]):
             return None
         last = later[-1]
         again = StageView(f"confirm_{view.name}", "confirm", view.stage, [view.name, last.name], view.suites)
@@ -157,8 +152,7 @@ class Board:
             settings = self.chain.settings(last, survey.choices[last.name], choices)
             trials = self.chain.seeded(settings, view.stage.seeds or self.chain.file.study.seeds)
             again.arms.append(ArmView(arm, self.chain.arm(view.stage, arm).own, settings, trials))
-        self._ask(again, {arm.name: arm.trials for arm in again.arms}, survey)
-        if self._all_over(again, [trial for arm in again.arms for trial in arm.trials]):
+        if self._asked(again, {arm.name: arm.trials for arm in again.arms}, survey):
             self._settle(again, "confirmation", survey)
         else:
             again.status = "running"
@@ -177,17 +171,15 @@ class Board:
         arms = view.live if file.asks_last(view.stage) == "arms" else [a for a in view.live if a.name == chosen]
         last = StageView(f"{FINAL}_{view.name}", FINAL, view.stage, [view.name], suites)
         last.arms = [ArmView(a.name, a.own, a.settings, [t for t in a.trials if self._finished(t, view)]) for a in arms]
-        for arm in last.arms:
-            self._ask(last, {arm.name: arm.trials}, survey)
-        trials = [trial for arm in last.arms for trial in arm.trials]
-        last.status = "decided" if self._all_over(last, trials) else "running"
-        if last.status == "decided" and not any(self._finished(trial, last) for trial in trials):
+        over = [self._asked(last, {arm.name: arm.trials}, survey) for arm in last.arms]
+        last.status = "decided" if all(over) else "running"
+        if last.status == "decided" and not any(self._finished(t, last) for arm in last.arms for t in arm.trials):
             last.status, last.note = "failed", "no trial could be examined on test problems; see its log"
         last.chosen = chosen
         return last
 
-    def _ask(self, view: StageView, trials: dict[str, list[Trial]], survey: Survey) -> None:
-        """Add these to the wanted trials, seed by seed, so that a stage soon has all arms at one seed."""
+    def _asked(self, view: StageView, trials: dict[str, list[Trial]], survey: Survey) -> bool:
+        """Add these to the wanted trials, seed by seed, so that a stage soon has all arms at one seed; are all over?"""
         for column in zip(*trials.values(), strict=True):
             for arm, trial in zip(trials, column, strict=True):
                 _, suites = survey.wanted.setdefault(trial.id, (trial, {}))
@@ -195,9 +187,7 @@ class Board:
                 owners = survey.owners.setdefault(trial.id, [])
                 if (view.name, arm) not in owners:
                     owners.append((view.name, arm))
-
-    def _all_over(self, view: StageView, trials: Sequence[Trial]) -> bool:
-        return all(self.over(trial.id, view.suites) for trial in trials)
+        return all(self.over(trial.id, view.suites) for own in trials.values() for trial in own)
 
     def over(self, trial: str, suites: dict[str, str]) -> bool:
         """Finished with these suites, or given up."""
@@ -226,11 +216,8 @@ class Board:
         own = {f"{name}.accepted": 1.0 for name in view.suites if not name.endswith(ON_TEST)}
         return {m: w for m, w in twins.items() if suite_of(m) in view.suites} | own
 
-    def candidates(
-        self, view: StageView, trials: dict[str, list[Trial]] | None = None, metrics: Sequence[str] | None = None
-    ) -> list[Candidate]:
+    def candidates(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> list[Candidate]:
         """Arms with at least one finished trial."""
-        named = metrics if metrics is not None else list(self.metrics_of(view))
         candidates = []
         for arm in view.live:
             own = [t for t in (trials or {}).get(arm.name, arm.trials) if self._finished(t, view)]
@@ -238,7 +225,7 @@ class Board:
                 seconds = [float((self.states[t.id].result or {}).get("seconds", 0.0)) for t in own]
                 costs = {"tokens": float(own[0].budget.tokens), "answers": float(own[0].budget.answers),
                          "seconds": sum(seconds) / len(seconds)}  # fmt: skip
-                scores = {m: [self.scores(t.id, m) for t in own] for m in named if not is_cost(m)}
+                scores = {m: [self.scores(t.id, m) for t in own] for m in self.metrics_of(view) if not is_cost(m)}
                 candidates.append(Candidate(arm.name, tuple(t.id for t in own), scores, costs))
         return candidates
 

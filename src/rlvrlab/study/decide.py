@@ -63,15 +63,9 @@ def halving(board: Board, view: StageView) -> dict[str, Any]:
     count = max(1, math.ceil(view.stage.halving[view.round].keep * len(view.live)))
     kept, gone = order[:count], [arm.name for arm in view.live if arm.name not in order[:count]]
     words = f"round {view.round + 1}: {', '.join(kept)} go on; dropped: {', '.join(gone) or 'none'}"
-    decision = _facts(board, view, recommended, "halving", trials)
-    return decision | {
-        "kept": kept,
-        "chosen": order[0],
-        "runner_up": None,
-        "outcome": "undecided",
-        "significant": False,
-        "words": words,
-    }
+    untested = {"runner_up": None, "outcome": "undecided", "significant": False}
+    decision = _facts(board, view, recommended, "halving", trials) | untested
+    return decision | {"kept": kept, "chosen": order[0], "words": words}
 
 
 def _facts(

@@ -86,10 +86,7 @@ def prepared(name: str, job: dict[str, Any], resolved: Resolved) -> Prepared:
 
 
 def _reward(resolved: Resolved, env: str) -> RewardFunction | None:
-    if resolved.recipe.env["type"] != env:
-        return None
-    reward: RewardFunction = resolved.build("reward")
-    return reward
+    return resolved.build("reward") if resolved.recipe.env["type"] == env else None
 
 
 def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:

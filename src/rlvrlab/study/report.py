@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rlvrlab.report.gather.study import KEPT
+from rlvrlab.report.story.part import bracket
 
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
@@ -84,8 +85,7 @@ def _kept(stage: dict[str, Any]) -> list[str]:
 def _points(number: dict[str, Any] | None) -> str:
     if number is None or number["value"] is None:
         return "–"
-    bounds = "" if number["low"] is None else f" [{100 * number['low']:.1f}, {100 * number['high']:.1f}]"
-    return f"{100 * number['value']:.1f}{bounds}"
+    return f"{100 * number['value']:.1f}{bracket(number['low'], number['high'], 100, 1)}"
 
 
 def decisions_page(made: dict[str, Any]) -> str:

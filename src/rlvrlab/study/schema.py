@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.recipe.schema import NAME, RESERVED
+from rlvrlab.recipe.schema import Section, names_folder
 from rlvrlab.types import Count, CountOrZero, NonNegative, Positive
 
 Settings = dict[str, Any]
@@ -29,11 +29,12 @@ def settings(tree: Any) -> Settings:
     return dict(flatten(tree)) if isinstance(tree, dict) else tree
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+DOTTED = BeforeValidator(settings)
+Dotted = Annotated[Settings, DOTTED]
+"""Settings, which a file may also write as tables."""
 
 
-class Suite(_Section):
+class Suite(Section):
     """What a trial's policy is examined on: problems of one environment, or a named suite of `rlvr suite`."""
 
     env: dict[str, Any] | None = Field(None, description="environment table; None takes the trial's own")
@@ -52,7 +53,7 @@ class Suite(_Section):
     seed: CountOrZero = Field(0, description="draws problems and answers, the same for every trial")
 
 
-class Select(_Section):
+class Select(Section):
     """How a stage's winner is chosen."""
 
     rule: RuleName = Field("weighted", description="weighted sum, one metric after the other, Pareto front, balanced")
@@ -71,53 +72,40 @@ class Select(_Section):
     confirm: bool = Field(False, description="try the runner-up again under the settings of the chain's end")
 
 
-class Round(_Section):
+class Round(Section):
     """One round of successive halving before a stage runs in full."""
 
-    set: Settings = Field(description="what makes it small, e.g. grpo.steps = 5")
+    set: Dotted = Field(description="what makes it small, e.g. grpo.steps = 5")
     keep: Share = Field(0.5, description="share of the arms that goes on, at least one")
 
-    _dotted = field_validator("set", mode="before")(settings)
 
-
-class Stage(_Section):
+class Stage(Section):
     """One comparison of the chain."""
 
-    name: str
+    name: Annotated[str, names_folder("a stage")]
     question: str = Field("", description="opens its section of the report")
     base: str | None = Field(None, description='best("STAGE"): start from all settings of that stage\'s winner')
-    fixed: Settings = Field(default_factory=dict, description="recipe keys for all arms")
-    inputs: dict[str, str] = Field(default_factory=dict, description='recipe key -> best("STAGE").key')
-    factors: dict[str, Annotated[list[Any], MinLen(1)]] = Field(
+    fixed: Dotted = Field(default_factory=dict, description="recipe keys for all arms")
+    inputs: Annotated[dict[str, str], DOTTED] = Field(
+        default_factory=dict, description='recipe key -> best("STAGE").key'
+    )
+    factors: Annotated[dict[str, Annotated[list[Any], MinLen(1)]], DOTTED] = Field(
         default_factory=dict, description="recipe key -> values; all combinations are arms"
     )
-    arms: dict[str, Settings] = Field(default_factory=dict, description="arm -> recipe keys; crossed with the factors")
+    arms: dict[str, Dotted] = Field(default_factory=dict, description="arm -> recipe keys; crossed with the factors")
     suites: list[str] = Field(default_factory=list, description="evaluations; empty takes all of the study")
     seeds: Seeds | None = Field(None, description="in place of the study's")
     parity: list[Literal["steps", "answers", "tokens"]] = Field(
         default_factory=list, description="what every arm must spend equally"
     )
     final: Literal["winner", "arms", "none"] | None = Field(
-        None,
-        description="who is asked test problems at the end; None: the winner of a stage that none starts from",
+        None, description="who is asked test problems at the end; None: the winner of a stage that none starts from"
     )
     select: Select = Select()
     halving: list[Round] = Field(default_factory=list, description="small rounds that drop arms first")
 
-    _dotted = field_validator("fixed", "inputs", "factors", mode="before")(settings)
 
-    @field_validator("arms", mode="before")
-    @classmethod
-    def _arms_dotted(cls, arms: Any) -> Any:
-        return {name: settings(own) for name, own in arms.items()} if isinstance(arms, dict) else arms
-
-    @field_validator("name")
-    @classmethod
-    def _plain_name(cls, name: str) -> str:
-        return _named(name, "a stage")
-
-
-class Resources(_Section):
+class Resources(Section):
     """Where trials run, how many at once, and what each may take."""
 
     launcher: Literal["local", "ray", "slurm"] = Field("local", description="`--launcher` overrides it")
@@ -132,10 +120,10 @@ class Resources(_Section):
     cluster: Literal["slurm", "local", "debug"] = Field("slurm", description="submitit's executor")
 
 
-class Study(_Section):
+class Study(Section):
     """A chain of comparisons: the whole study file."""
 
-    name: str
+    name: Annotated[str, names_folder("a study folder")]
     question: str = Field("", description="what the chain is meant to find out")
     recipe: str = Field(description="base recipe, relative to the study file")
     output: str = Field("experiments/studies", description="the study folder is made here under the study's name")
@@ -146,29 +134,11 @@ class Study(_Section):
     code: Literal["source", "version"] = Field(
         "version", description="what makes trials run again: another version of rlvrlab, or any changed source file"
     )
-    fixed: Settings = Field(default_factory=dict, description="recipe keys for every trial")
+    fixed: Dotted = Field(default_factory=dict, description="recipe keys for every trial")
     suites: Annotated[dict[str, Suite], MinLen(1)]
     resources: Resources = Resources()
-    ladder: list[Settings] = Field(
+    ladder: list[Dotted] = Field(
         default_factory=list,
         description='settings to add, rung by rung, when memory runs out; "/2" halves a number, lists grow',
     )
     stages: Annotated[list[Stage], MinLen(1)]
-
-    _dotted = field_validator("fixed", mode="before")(settings)
-
-    @field_validator("ladder", mode="before")
-    @classmethod
-    def _ladder_dotted(cls, ladder: Any) -> Any:
-        return [settings(rung) for rung in ladder] if isinstance(ladder, list) else ladder
-
-    @field_validator("name")
-    @classmethod
-    def _plain_name(cls, name: str) -> str:
-        return _named(name, "a study folder")
-
-
-def _named(name: str, what: str) -> str:
-    if not NAME.fullmatch(name) or name.lower() in RESERVED:
-        raise ValueError(f"cannot name {what}; allowed: 1–80 letters, digits, . _ - beginning with a letter or digit")
-    return name

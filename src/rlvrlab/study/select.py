@@ -292,9 +292,7 @@ def _pareto(contest: Contest) -> Recommendation:
             rows = [one for metric in contest.metrics for one in contest.versus(metric, arm, [other])]
             if _dominates(rows):
                 beaten.setdefault(other, rows)
-    front = [
-        arm for arm in arms if arm not in beaten
-    ] or arms  # within margins three arms can beat one another in a circle
+    front = [arm for arm in arms if arm not in beaten] or arms  # within margins three can beat one another in a circle
     listed = ", ".join(front)
     against = [row for rows in beaten.values() for row in rows]
     if len(front) > 1:

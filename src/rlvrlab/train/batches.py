@@ -21,13 +21,8 @@ from rlvrlab.rollout.episodes import metrics_of_turns
 from rlvrlab.types import Rollout
 
 KINDS = LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD, UNJUDGED, SINGLETON = (
-    "live",
-    "all_right",
-    "all_wrong",
-    "same_reward",
-    "unjudged",
-    "singleton",
-)
+    "live", "all_right", "all_wrong", "same_reward", "unjudged", "singleton",
+)  # fmt: skip
 
 
 class Sorted(NamedTuple):

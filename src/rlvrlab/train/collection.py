@@ -12,7 +12,7 @@ memory that checkpoints hold, so a killed run goes on with the very answers it h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -111,18 +111,7 @@ def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:
             "group": group,
             "problem": problem.id,
             "prompt": list(prompt),
-            "answers": [
-                {
-                    "text": one.text,
-                    "tokens": list(one.tokens),
-                    "logprobs": list(one.logprobs),
-                    "finish": str(one.finish),
-                    "policy_version": one.policy_version,
-                    "turns": [[turn.by, turn.text, list(turn.span), turn.tool, turn.ok] for turn in one.turns],
-                    "branches": [[list(branch.path), branch.end, branch.share] for branch in one.branches],
-                }
-                for one in answers
-            ],
+            "answers": [{field.name: getattr(one, field.name) for field in fields(one)} for one in answers],
         }
         for (group, problem), prompt, answers in zip(*asked, strict=True)
     ]

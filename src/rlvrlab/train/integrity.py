@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,9 @@ def _hole(folder: Path, state: State, phases: Sequence[str], sealed_lines: int |
 def _usable(parent: Path, state: State) -> list[Row]:
     """What is left of the parent's metrics up to the checkpoint; it ends where a line cannot be read."""
     rows: list[Row] = []
-    try:
+    with suppress(LabError):
         for _, row in numbered_lines(parent / "logs" / "metrics.jsonl", METRICS | {"phase_step": int}):
             not_begun = state.phase_step == 0 and row["phase_step"] == 0 and row["step"] == state.step
             if row["step"] <= state.step and not not_begun:
                 rows.append(row)
-    except LabError:
-        return rows
     return rows

@@ -55,14 +55,12 @@ def interference_of(run: Path, which: str, length: float, problems: int) -> Inte
     return interference(lab, online[-1], length, problems=problems)
 
 
-def interference(
-    lab: Lab, phase: OnlinePhase, length: float, key: tuple[object, ...] = (), problems: int = 0
-) -> Interference:
+def interference(lab: Lab, phase: OnlinePhase, length: float, problems: int = 0) -> Interference:
     """On so many training problems of each skill, 0 for all; a skill whose answers all earn the same is left out."""
     asked = {skill: [p for p in lab.train if p.skill == skill][: problems or None] for skill in skills_of(lab.train)}
 
     def answers(skill: str, purpose: str) -> list[Rollout]:
-        return lab.ask(asked[skill], (lab.recipe.seed, "interference", *key, purpose))
+        return lab.ask(asked[skill], (lab.recipe.seed, "interference", purpose))
 
     def rewards(names: list[str]) -> Floats:
         parts = [answers(skill, "effect") for skill in names]

@@ -23,7 +23,7 @@ from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rewards.total import is_control
 from rlvrlab.rollout.collect import as_row
-from rlvrlab.stopwatch import watching
+from rlvrlab.stopwatch import measuring, watching
 from rlvrlab.train import checkpoint
 from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.lab import Lab
@@ -73,7 +73,7 @@ def train(
         index, recording_s = state.phase, 0.0
         while state.phase == index and not interrupts.received:
             started = time.perf_counter()
-            with watching() as spent:
+            with watching() as spent, measuring() as measured:
                 try:
                     with patience.over(f"step {state.step + 1}"):
                         outcome = phase.step(lab, data, state, memory)
@@ -90,6 +90,7 @@ def train(
             stepped = time.perf_counter()
             evaluation = _evaluated(at, state) if due else None
             spent["evaluate"] = time.perf_counter() - stepped
+            outcome.metrics.update(measured)
             outcome.metrics.update({f"time/{name}_s": round(s, 4) for name, s in spent.items() if s > SHORTEST_S})
             state = state.evaluated(evaluation.value) if evaluation else state
             done = time.perf_counter()

@@ -47,16 +47,16 @@ class PhasePlan(NamedTuple):
     """Passes, forward and backward, that the guard makes over its whole memory in one update, while it protects."""
 
 
-def phase_plans(resolved: Resolved, available: int | None = None) -> list[PhasePlan]:
-    """What each phase will do with so many training problems; the recipe's own number where it is not given."""
+def phase_plans(resolved: Resolved) -> list[PhasePlan]:
+    """What each phase will do."""
     recipe, plans = resolved.recipe, []
     protocol: TrainingProtocol | None = resolved.build("protocol")
     guard, credit = resolved.build("guard"), resolved.build("credit")
-    also = [f"guard {guard.name}"] if guard is not None and guard.draws_answers else []
+    also = [f"guard {guard.name}"] if guard is not None and guard.needs_answers else []
     also += [f"credit {credit.name}"] if credit is not None and credit.needs_sampling else []
     for name in recipe.phases:
         phase: Phase = resolved.phase(name)
-        draws = phase.draws(recipe, recipe.data.train_size if available is None else available)
+        draws = phase.draws(recipe, recipe.data.train_size)
         answers = draws.before + phase.steps * draws.per_step
         longest = recipe.rollout.max_tokens
         lengths = protocol.lengths_in_all(phase.steps, longest) if protocol else phase.steps * longest

@@ -92,16 +92,9 @@ class State:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> State:
         """Back from plain data."""
-        best = data["best"]
-        unended = data.get("unended")
-        return cls(
-            **{
-                **data,
-                "best": None if best is None else Best(**best),
-                "kept": tuple(data["kept"]),
-                "unended": None if unended is None else cls.from_json(unended),
-            }
-        )
+        best, unended = data["best"], data.get("unended")
+        read: dict[str, Any] = {"best": best and Best(**best), "kept": tuple(data["kept"])}
+        return cls(**{**data, **read, "unended": unended and cls.from_json(unended)})
 
 
 InFlight = dict[str, Any]

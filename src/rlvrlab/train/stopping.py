@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NamedTuple
 
 from rlvrlab.errors import DeadlineExceeded
@@ -51,9 +51,7 @@ class Interrupts:
         self._before = {number: signal.signal(number, self._note) for number in heeded}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

@@ -207,8 +207,7 @@ def shares(rows_S: Sequence[int] | Floats, tokens_S: Sequence[int] | Floats, agg
     if aggregation == "token-sum":
         return np.ones(len(rows_S))
     count_S = np.asarray(tokens_S if aggregation == "token-mean" else rows_S, dtype=np.float64)
-    share_S: Floats = count_S / max(1.0, float(count_S.sum()))
-    return share_S
+    return count_S / max(1.0, float(count_S.sum()))
 
 
 def mean_metrics(rows: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -75,6 +75,15 @@ def hub_loop(name: str, inputs: list[Any], results: list[Any], atol: float = 0) 
     )
 
 
+def hub_poly(inputs: list[Any], results: list[Any]) -> str:
+    """The test column of one problem of evalplus/humanevalplus, with its mistake."""
+    return (
+        f"def _poly(xs, x):\n    return sum(xs) * x\n\n\ndef check(candidate):\n    inputs = {inputs}\n"
+        f"    results = {results}\n    for i, (inp, exp) in enumerate(zip(inputs, results)):\n"
+        "        assert _poly(*candidate(*inp), inp) <= 0.0001\n"
+    )
+
+
 HUMANEVAL_HUB = {
     **{key: HUMANEVAL_RELEASE[key] for key in ("task_id", "prompt", "canonical_solution", "entry_point")},
     "test": hub_check([[[1, 2]], [[4]], [[]], [[0.1, 0.2, 0.3]]], [1.5, 4.0, 0, 0.2]),

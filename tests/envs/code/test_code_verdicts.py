@@ -207,6 +207,8 @@ PURE = [
     "from typing import List\nimport math\nclass S:\n    def __init__(self): self.x = math.pi",
     "class S(dict):\n    pass\nprint('{} of {:>3.1f}'.format(1, 2.5))",
     "match 1:\n    case x: print(x)",
+    "class Span:\n    def __init__(self, start): self.start = start",
+    "try: pass\nexcept ValueError as e: print(e, slice(1).start)",
     "from typing import Optional\nclass Node:\n    next: Optional[int] = None\nn = Node()\nn.next = n",
 ]
 IMPURE = [
@@ -225,6 +227,7 @@ IMPURE = [
     "'{0.__globals__}'.format(print)", "t = '{0.x}'\nt.format(1)", "'{a[x]}'.format_map({})", "'{:{0.x}}'.format(1)",
     "str.format('{0.x}', 1)", "match {'__import__': print}:\n    case __builtins__: pass", "from math import pi as __x",
     "# coding: utf-7\n#+AAo-import os\n",
+    "try: b'\\xff'.decode()\nexcept ValueError as e:\n    e.start = -9", "try: pass\nexcept ImportError as e: e.path",
     "class A:\n    async def __getattr__(self, name): return name", "def f():\n    global __builtins__",
 ]  # fmt: skip
 
@@ -330,3 +333,23 @@ def test_an_answer_of_several_jobs_costs_what_its_slowest_did() -> None:
     """Learnt time limits are ten times this: the last job alone would make them too short."""
     jobs = [Verdict(True, 1.0, cost={"cpu_s": seconds, "wall_s": 1.0}) for seconds in (0.2, 0.9, 0.1)]
     assert Code().conclude(jobs, "x").cost == {"cpu_s": 0.9, "wall_s": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer", "right"),
+    [
+        ("True", "True", True),
+        ("True", "1", False),
+        ("False", "0.0", False),
+        ("[0, False]", "[0, False]", True),
+        ("[0, False]", "[0, 0]", False),
+        ("(True, [False])", "(True, [0])", False),
+        ("1", "True", True),
+        ("12.0", "12", True),
+    ],
+)
+def test_a_boolean_is_predicted_as_a_boolean(wanted: str, answer: str, right: bool) -> None:
+    env = CodeReasoning()
+    problem = problem_of(env, "sample/1:output")
+    asked = replace(problem, reference={**problem.reference, "result": wanted})
+    assert env.verify(asked, answer).correct is right

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from evalplus_rows import (
     examples_of,
     hub_check,
     hub_loop,
+    hub_poly,
 )
 
 from rlvrlab.data.manifest import path_of, read_manifest
@@ -28,6 +31,7 @@ from rlvrlab.data.presets import PRESETS
 from rlvrlab.envs.code import Code, evalplus_oracle
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import python_block
+from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import Problem, Verdict
 
 
@@ -50,6 +54,10 @@ def correct(env: Code, *answers: str) -> list[bool | None]:
 def test_humaneval_plus_refuses_what_only_the_base_tests_accept(tmp_path: Path, row: Any) -> None:
     env = env_of(tmp_path, [row])
     assert correct(env, MEAN + row["canonical_solution"], MEAN + BASE_ONLY) == [True, False]
+
+
+def test_the_first_test_of_a_release_is_its_base_inputs(tmp_path: Path) -> None:
+    assert correct(env_of(tmp_path, [HUMANEVAL_RELEASE], most_tests=1), MEAN + BASE_ONLY) == [True]
 
 
 @pytest.mark.parametrize("row", [MBPP_RELEASE, MBPP_HUB], ids=["release", "hub"])
@@ -75,6 +83,54 @@ def test_what_was_loaded_is_said_and_recorded(tmp_path: Path, capsys: pytest.Cap
     ]
     [problem] = env_of(tmp_path, [HUMANEVAL_HUB]).problems("test", 1, 0)
     assert problem.meta["tests"] == {"base and plus": 4}
+
+
+ZEROS = "def shared(n):\n    return [0] * n\n"
+"""What is asked of the rows below: too large a list for some inputs."""
+
+
+def zeros_asked(base: list[Any], plus: list[Any]) -> dict[str, Any]:
+    return {**MBPP_RELEASE, "task_id": "Mbpp/3", "canonical_solution": ZEROS, "base_input": base, "plus_input": plus}
+
+
+def test_what_nobody_could_send_is_not_asked(tmp_path: Path) -> None:
+    too_large = evalplus_oracle.MOST_VALUES + 1
+    env = env_of(tmp_path, [zeros_asked([[1]], [[too_large], [3]])])
+    wrong = "def shared(n):\n    return [0] * (n if n != 3 else n + 1)\n"
+    assert correct(env, ZEROS, wrong) == [True, False]
+    assert correct(env_of(tmp_path, [zeros_asked([[too_large]], [])]), ZEROS) == [None]  # the fault of the row
+
+
+@pytest.mark.parametrize("result", [[0] * 7, [(0,) * 3, [0, 0]], ([[0] * 5],)])
+def test_values_are_counted_at_every_depth(result: Any) -> None:
+    assert evalplus_oracle.values_in(result) == 7
+
+
+def test_the_hubs_rows_with_too_large_results_run_beside_the_answer(tmp_path: Path) -> None:
+    code = "def combinations_colors(l, n):\n    return [(one,) * n for one in l]\n"
+    test = hub_loop("combinations_colors", [[["a"], 2]], [[("a", "a")]])
+    row = {**MBPP_HUB, "code": code, "test": test, "test_list": ["assert combinations_colors([], 1) == []"]}
+    assert not env_of(tmp_path, [row]).rows()
+    assert correct(env_of(tmp_path, [row], inprocess=True), code) == [True]
+
+
+def test_a_published_test_that_nothing_passes_is_left_out_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = {**HUMANEVAL_HUB, "task_id": "HumanEval/9001"}
+    broken["prompt"] = MEAN.replace("mean", "average")  # another question: equal ones are refused
+    broken |= {"test": hub_poly([[[1, 2]]], [0.5]), "entry_point": "average_of"}
+    assert [row.id for row in env_of(tmp_path, [HUMANEVAL_HUB, broken], shape="evalplus").rows()] == ["HumanEval/9000"]
+    assert "left out, its published test passes nothing: 1 (HumanEval/9001)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("row", [HUMANEVAL_RELEASE, HUMANEVAL_HUB, MBPP_RELEASE, MBPP_HUB])
+def test_a_list_of_inputs_has_more_time_than_one_test(tmp_path: Path, row: Any) -> None:
+    env = env_of(tmp_path, [row], timeout_s=7.0)
+    [problem] = env.problems("test", 1, 0)
+    [(task, _)] = env.prepare(problem, env.gold(problem) or "")
+    assert isinstance(task, TestsTask) and task.limits.cpu_s == 42.0
+    assert env.seconds(replace(problem, meta={}), 7.0) == 7.0
 
 
 @pytest.mark.parametrize(
@@ -214,6 +270,29 @@ def test_references_pass_in_both_shapes(tmp_path: Path, name: str, convert: Any,
     assert len(pairs) >= least
     for shape in (0, 1):
         assert refused(env_of(tmp_path, [pair[shape] for pair in pairs], timeout_s=60.0)) == []
+
+
+PUBLISHED = {
+    # file: problems, those left out, tests
+    "HumanEvalPlus": (164, "", {"base": 1570, "plus": 122_683}),
+    "HumanEvalPlus-OriginFmt": (163, "HumanEval/32", {"base and plus": 123_095}),
+    "MbppPlus": (378, "", {"base": 1174, "plus": 39_841}),
+    "MbppPlus-OriginFmt": (377, "MBPP/255", {"base and plus": 40_522}),
+}
+"""HumanEval+ v0.1.10 and MBPP+ v0.2.0, as released on EvalPlus' own pages."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_files_are_read_and_every_reference_passes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    env = Code(path=data_file(f"evalplus/{name}.jsonl.gz"), shape="evalplus", role_of="test", timeout_s=60.0)
+    problems, left_out, tests = PUBLISHED[name]
+    rows = env.rows()
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts.update(row.counted)
+    assert (len(rows), counts) == (problems, tests) and left_out in capsys.readouterr().err
+    assert refused(env) == []
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,18 @@ def test_they_are_prepared_like_any_published_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("published", "right"),
+    [("### [[0, 1, 2], [0, 2, 1]]", True), ("### [[0, 1, 2]]", True), ("### [0, 2, 1]", True),
+     ("### [[0, 1, 2], [1, 0, 2]]", False), ("### [[0, 1], [0, 2]]", False), ("### []", False), ("### none", False)],
+)  # fmt: skip
+def test_several_published_orders_must_all_be_right(published: str, right: bool) -> None:
+    """GraphWiz publishes a list of orders for every graph, also where there is one alone."""
+    asked = "Q: The nodes are numbered from 0 to 2, and the edges are: (0->1) (0->2). Give one topology sorting path."
+    read = ENV.read_row({"input_prompt": asked, "answer": published})
+    assert read is not None and read.problems("test")[0].meta["label_proved"] is right
+
+
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"input_prompt": "How are you?"}, "no task is known"),
@@ -73,6 +85,53 @@ def test_they_are_prepared_like_any_published_data(tmp_path: Path) -> None:
 def test_a_bad_row_says_what_is_wrong(change: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("(", r"\(").replace(")", r"\)")):
         ENV.read_row({"input_prompt": "", "answer": "### No", **change})
+
+
+def molecule(atoms: int, *bonds: tuple[int, int]) -> dict[str, object]:
+    nodes = [{"id": atom, "name": f"C{atom}", "label": "C"} for atom in range(atoms)]
+    return {"nodes": nodes, "links": [{"source": a, "target": b} for a, b in bonds]}
+
+
+def wiz(last: int, edges: str, asked: str) -> dict[str, object]:
+    numbered = f"Q: The nodes are numbered from 0 to {last}, and the edges are: {edges}."
+    return {"input_prompt": f"{numbered} {asked}", "answer": "### Yes"}
+
+
+FLOW, CYCLE = "What is the maximum flow from node 0 to node 1?", "Is there a cycle in this graph?"
+GED = {"task": "GED", "problem_text": "How far apart are they?", "exact_answer": 3}
+MIS = {"task": "MIS", "problem_text": "Which atoms have no bond?", "exact_answer": 1}
+NOT_EXPRESSED = {
+    "more atoms in the second molecule": {**GED, "graph": [molecule(3, (0, 1)), molecule(5, (0, 1), (1, 2))]},
+    "more atoms in the first molecule": {**GED, "graph": [molecule(5, (0, 1), (1, 2)), molecule(3, (0, 1))]},
+    "two capacities": wiz(1, "(0->1,5) (0->1,7)", FLOW),
+    "one capacity twice": wiz(1, "(0->1,5) (0->1,5)", FLOW),
+    "an edge to itself": wiz(2, "(0,0) (0,1)", CYCLE),
+    "an edge both ways": wiz(2, "(0,1) (1,0)", CYCLE),
+    "a bond to itself": {**MIS, "graph": molecule(2, (0, 0))},
+}
+
+
+@pytest.mark.parametrize("row", NOT_EXPRESSED.values(), ids=NOT_EXPRESSED)
+def test_a_graph_that_no_task_here_has_a_notion_of_is_left_out(row: dict[str, object]) -> None:
+    assert ENV.read_row(row) is None
+
+
+def test_graphs_beside_them_are_read() -> None:
+    simple = (
+        {**GED, "graph": [molecule(3, (0, 1)), molecule(3, (0, 1), (1, 2))]},
+        wiz(1, "(0->1,5) (1->0,7)", FLOW),
+        wiz(2, "(0,1) (1,2) (0,2)", CYCLE),
+        {**MIS, "graph": molecule(2, (0, 1))},
+        {"task": "Connected", "problem_text": "Which parts?", "graph": molecule(3, (0, 0), (0, 1))},
+    )
+    assert all(ENV.read_row(row) for row in simple)
+
+
+def test_a_column_that_is_nested_too_deeply_is_the_rows_mistake(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.jsonl"
+    deep.write_text(json.dumps({**MIS, "graph": "[" * 100_000}) + "\n")
+    with pytest.raises(UserError, match=r"deep\.jsonl:1: a column is nested too deeply"):
+        from_rows("mine", file_rows(deep), ENV, "test")
 
 
 def test_missing_distances_are_said() -> None:

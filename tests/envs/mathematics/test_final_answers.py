@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import amount
+from rlvrlab.envs.answers import amount, asked_for, equal_amounts
 from rlvrlab.envs.base import split_rows
 from rlvrlab.envs.clrs import Clrs
 from rlvrlab.envs.data_files import read_rows
@@ -76,10 +76,23 @@ def test_every_way_to_write_a_number_has_its_value(value: Fraction) -> None:
 def test_a_word_that_changes_the_value_is_no_unit() -> None:
     changing = (
         "thousand thousands dozens hundreds millions lakh crores sixths ninths thousandths half twice negative bn tens"
-        " maybe perhaps wrong false"
+        " maybe perhaps wrong false twelfths sixteenths grand quadrillion googol cubed never nope negated pct kilo mega"
+        " inverted hex ish tenfold hundredfold myriad sqrt log mod fewer"
     )
     assert [amount(f"5 {word}") for word in changing.split()] == [None] * len(changing.split())
-    assert [amount(f"5 {word}") for word in ("dollars", "hours", "fewer", "tenants", "pints")] == [5] * 5
+    assert [amount(f"5 {word}") for word in ("dollars", "hours", "tenants", "pints", "berries", "boxes")] == [5] * 6
+
+
+def test_a_unit_must_be_known_or_asked_for() -> None:
+    asked = asked_for("Ann has 3 gnomes. How many more gnomes does she need, and how many dozen eggs?")
+    assert asked == {"gnomes", "dozen"} and asked_for("In %, or in cents?") == {"percent", "cent"}
+    assert amount("5 gnomes") is None and amount("5 gnomes", asked) == 5
+    for answer, gold in (("5 cents", "$5"), ("£5", "$5"), ("5 euros", "$5"), ("5 minutes", "5 hours")):
+        assert equal_amounts(answer, gold) is False
+    assert equal_amounts("5 cents", "5", asked) is False
+    assert equal_amounts("5 cents", "5", asked_for("How much are five pennies?")) is True
+    for answer, gold in (("5 cents", "5"), ("5 dollars", "$5"), ("$5", "5"), ("5 hrs", "5 hours"), ("5 apples", "$5")):
+        assert equal_amounts(answer, gold) is True
 
 
 @given(st.text(alphabet="ab{}\\ ", max_size=40))

@@ -16,6 +16,14 @@ TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]+|[a-zA-Z]+|\s+|.", re.DOTALL)
 WORDS = re.compile(r"(\\(?:text|textbf|textit|textrm|mathrm|mbox|operatorname|begin|end)\s*\{[^{}]*\}|\{[lcr|]+\})")
 PLACES = 3
 """How many places of one reference are tried for each kind of change: the first, the last and one between."""
+ROMAN = (("mathrm", "i"), ("text", "e"), ("mathbf", "v"))
+"""Mathematics that looks like words."""
+UNIT = re.compile(r"(\\(?:text|mathrm|mbox)\s*\{[\s~]*)([a-zA-Z]+)(?=\s*\})")
+OTHER_UNITS = {
+    "mm": "cm", "cm": "km", "m": "km", "km": "nm", "ft": "yd", "yd": "ft", "mi": "km", "inches": "feet", "s": "h",
+    "sec": "ms", "min": "s", "hr": "min", "h": "s", "g": "kg", "kg": "mg", "lb": "kg", "N": "kN", "W": "kW", "V": "mV",
+    "cents": "dollars", "degrees": "radians", "rad": "degrees", "mph": "ft/s",
+}  # fmt: skip
 RELATIONS = {"<": "\\le ", ">": "\\ge ", "=": "\\ne ", "\\le": "<", "\\leq": "<", "\\ge": ">", "\\geq": ">"}
 OTHERS = {
     "\\sin": "\\cos", "\\cos": "\\sin", "\\tan": "\\cot", "\\pi": "e", "\\cup": "\\cap", "\\sqrt": "\\sqrt[5]",
@@ -26,29 +34,9 @@ CONSTANT = re.compile(r"(?:[+-]\s*|^\s*|[=(]\s*)[cCkKAB](?![a-zA-Z])|[cC]_")
 SCIENTIFIC = re.compile(r"[0-9]\s*$")
 
 SMALL_WORDS = {
-    "at",
-    "by",
-    "if",
-    "in",
-    "is",
-    "it",
-    "no",
-    "of",
-    "on",
-    "or",
-    "to",
-    "pt",
-    "ft",
-    "cm",
-    "km",
-    "kg",
-    "mm",
-    "mi",
-    "hr",
-    "pm",
-    "am",
-    "lb",
-}
+    "at", "by", "if", "in", "is", "it", "no", "of", "on", "or", "to", "pt", "ft", "cm", "km", "kg", "mm", "mi", "hr",
+    "pm", "am", "lb",
+}  # fmt: skip
 
 Variants = Iterator[tuple[str, str]]
 
@@ -67,8 +55,14 @@ def near_misses(gold: str) -> Variants:
     if not re.search("[1-9a-zA-Z]", gold):
         return  # a thousand times nothing, or a hundredth of it
     yield "scale", _appended(gold, " \\text{ thousand}")
+    yield from (("unit", text) for text in _other_units(gold))
+    if re.fullmatch("[0-9]{1,2}", gold):
+        yield from (("roman", f"{gold}\\{font}{{{letter}}}") for font, letter in ROMAN)
+    if re.fullmatch(r"\$?[0-9.,]+\$?", gold):
+        yield "cents", _appended(gold, " \\text{ cents}")
     if "%" not in gold and "percent" not in gold:
         yield "percent", _appended(gold, "\\%")
+        yield "percent", _appended(gold, " \\text{ percent}.")
 
 
 def respellings(gold: str) -> Variants:
@@ -211,23 +205,9 @@ COUNTED = re.compile(
 )
 """`13 apples`: what is counted may have another name."""
 UNITS = {
-    "inche",
-    "feet",
-    "mile",
-    "minute",
-    "min",
-    "hour",
-    "second",
-    "sec",
-    "meter",
-    "gram",
-    "pound",
-    "day",
-    "cent",
-    "dollar",
-    "year",
-    "week",
-}
+    "inche", "feet", "mile", "minute", "min", "hour", "second", "sec", "meter", "gram", "pound", "day", "cent",
+    "dollar", "year", "week",
+}  # fmt: skip
 LINKS = {"and", "the", "for", "are", "with", "where", "when", "then", "all", "any"}
 
 
@@ -243,6 +223,13 @@ def _other_lists(gold: str) -> Iterator[str]:
     yield f"{opening}{one}{closing}"
     if opening.strip("$") and one.strip() != other.strip():
         yield f"{opening}{other},{one}{closing}"
+
+
+def _other_units(gold: str) -> Iterator[str]:
+    """Another unit in the place of each."""
+    for match in UNIT.finditer(gold):
+        if match.group(2) in OTHER_UNITS:
+            yield f"{gold[: match.start(2)]}{OTHER_UNITS[match.group(2)]}{gold[match.end() :]}"
 
 
 def _renamed(gold: str) -> str | None:

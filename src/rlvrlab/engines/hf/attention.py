@@ -40,6 +40,21 @@ class PackedIndices:
     rows: int
 
 
+@contextmanager
+def without_cudnn() -> Iterator[None]:
+    """Inside the block torch's attention does not take cuDNN's kernels, which it prefers on newer cards.
+
+    Their backward pass with a mask is NaN for some widths (of 64 beyond a multiple of 128, pytorch issue 196678), they
+    plan anew for every shape, of which packed rows have many, and they fail without a reason on a full card.
+    """
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
+
+
 _active: PackedIndices | None = None
 """Those of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
 
@@ -112,10 +127,26 @@ def shared_prefix_attention(
     if indices.answers.numel():
         asked = table(q, indices.answers, indices.rows)
         # Indexing by group, unlike index_select, adds up gradients in a fixed order on a GPU too.
-        seen = [
+        keys, values = (
             torch.cat([x[indices.group], table(y, indices.answers, indices.rows)], 2)
             for x, y in zip(own[1:], (k, v), strict=True)
-        ]
-        out.append(scaled_dot_product_attention(asked, *seen, attn_mask=indices.mask, scale=scaling, **shared_heads))
+        )
+        out.append(masked_attention(asked, keys, values, indices.mask, scaling, repeat=asked.device.type == "cuda"))
     flat = torch.cat([x.transpose(1, 2).reshape(-1, q.shape[0], v.shape[2]) for x in out])
     return flat.index_select(0, indices.back)[None], None
+
+
+def masked_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None, *, repeat: bool
+) -> Tensor:
+    """Attention where a mask says who sees whom; (C, H, T, D), and fewer heads of keys and values.
+
+    `repeat` gives every query head its own: beside cuDNN's, no kernel of a GPU takes both a mask and shared heads, and
+    torch would make all scores at once.
+    """
+    share = query.shape[1] // key.shape[1]
+    if share == 1:
+        return scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling)
+    if repeat:
+        key, value = (x.repeat_interleave(share, 1) for x in (key, value))
+    return scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scaling, enable_gqa=not repeat)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import batch_of
-from rlvrlab.engines.hf.attention import indices_of, packed_attention
+from rlvrlab.engines.hf.attention import indices_of, packed_attention, without_cudnn
 from rlvrlab.engines.hf.head import Head
 from rlvrlab.engines.hf.packing import Layout, layout_of
 
@@ -47,7 +47,7 @@ class Body:
     def running(self, layout: Layout) -> Iterator[None]:
         """Around a forward pass and its backward pass, which may recompute activations."""
         indices = None if layout.shared is None else indices_of(layout.shared, self.device)
-        with packed_attention(self.config, indices):
+        with without_cudnn(), packed_attention(self.config, indices):
             yield
 
     def hidden(self, layout: Layout, *, last: bool = False) -> Tensor:

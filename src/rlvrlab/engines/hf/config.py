@@ -41,4 +41,5 @@ class HfConfig:
     """Compute shared prompts once; an architecture where that is not exact is padded instead."""
     sampler: str = EMBEDDED
     """embedded draws answers here; or servers that load the adapter after each update, separated by commas:
-    `http://127.0.0.1:8000/v1`. They need lora_rank > 0."""
+    `http://127.0.0.1:8000/v1`, or a file with one address on a line, which may change while the run trains. They need
+    lora_rank > 0."""

@@ -72,6 +72,10 @@ class GraphDecoder:
         """Memory that keys and values hold between waves."""
         return self._room.cache_bytes if self._room else 0
 
+    def forget(self) -> None:
+        """Give buffers and graphs back."""
+        self._room = None
+
     def decode(self, wave: Wave, stopped: Stopped | None, ended: Ended | None = None) -> Drawn:
         """All rows of a wave until each has ended; what is drawn behind a row's end is to be ignored."""
         room = self._fitting(wave)

@@ -50,7 +50,7 @@ class HfEngine:
         self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters())))
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
-        self._halved = False
+        self._halved = self._gave_back = False
         self.max_rows: int | None = None
         self.reference = self.weights.copy.clone()
         self.critic = Critic(self.model.config.hidden_size, optimizer, self.device)
@@ -277,22 +277,37 @@ class HfEngine:
         return work
 
     def _sparing(self, work: Callable[..., Result], *args: Any) -> Result:
-        """Out of memory halves the micro-batch once in an engine's life; the next time it is the user's turn."""
-        try:
-            return work(*args)
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error, self.device):
-                raise
-            if self._halved:
-                small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
-                remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
-                raise UserError(f"out of memory on {small}{held_by_others(self.device)}; {remedy}") from error
-        self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
-        words = f"out of memory: micro-batches are halved to {self.micro_tokens} tokens"
-        warnings.warn(words, stacklevel=3)
-        note("memory", f"{words}; set engine.micro_tokens = {self.micro_tokens}")
+        """Out of memory: see `_spared`. What fails leaves nothing behind, so the next try begins anew."""
+        while True:
+            try:
+                return work(*args)
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error, self.device):
+                    raise
+                if self._halved and not self._holds_buffers():
+                    small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
+                    remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
+                    raise UserError(f"out of memory on {small}{held_by_others(self.device)}; {remedy}") from error
+            self._spared()
+
+    def _spared(self) -> None:
+        """The sampler's buffers go first, by themselves the first time: an examination needs larger ones than training.
+        Then the micro-batch is halved, once in an engine's life; the next time it is the user's turn."""
+        words, held = "out of memory", self._holds_buffers()
+        if held:
+            self._sampler.forget()
+            words += ": the sampler gave its buffers back"
+        if not self._halved and (self._gave_back or not held):
+            self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
+            words += f": micro-batches are halved to {self.micro_tokens} tokens"
+            warnings.warn(words, stacklevel=4)
+            words += f"; set engine.micro_tokens = {self.micro_tokens}"
+        self._gave_back = self._gave_back or held
+        note("memory", words)
         self._free()
-        return self._sparing(work, *args)
+
+    def _holds_buffers(self) -> bool:
+        return self._sampler is not None and bool(self._sampler.cache_bytes)
 
     def _free(self) -> None:
         if self.device.type == "cuda":

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlvrlab.engines.hf.attention import without_cudnn
 from rlvrlab.randomness import generator
 from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer, Told, Unwanted
 
@@ -23,6 +24,9 @@ ROWS = 256
 
 class PlainSampler:
     """Samples with the parameters the model has at that moment."""
+
+    cache_bytes = 0
+    """Nothing is kept between two calls."""
 
     def __init__(self, model: Any, tokenizer: Tokenizer, device: torch.device) -> None:
         self.model, self.tokenizer, self.device = model, tokenizer, device
@@ -40,7 +44,7 @@ class PlainSampler:
     ) -> list[list[Completion]]:
         """Requests of equal settings go abreast, in chunks of similar prompts; `told` hears of each chunk.
 
-        A chunk ends with the last of its requests that is not `unwanted`.
+        A chunk ends with the last of its requests that is not `unwanted`, and is not begun where there is none.
         """
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
         for settings in dict.fromkeys(request.sampling for request in requests):
@@ -49,7 +53,9 @@ class PlainSampler:
             rows = [(i, sample) for i in mine for sample in range(requests[i].n)]
             for at in range(0, len(rows), self.max_rows):
                 chunk = rows[at : at + self.max_rows]
-                with torch.no_grad():
+                if unwanted is not None and all(unwanted(i) for i, _ in chunk):
+                    continue
+                with torch.no_grad(), without_cudnn():
                     asked = [(requests[i], sample) for i, sample in chunk]
                     needless = [partial(unwanted, i) for i, _ in chunk] if unwanted else []
                     drawn = self._abreast(asked, settings, needless)

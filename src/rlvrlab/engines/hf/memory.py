@@ -38,6 +38,16 @@ def held_by_others(device: torch.device) -> str:
     return f" ({card}; with the card to itself it may fit)"
 
 
+def available(device: torch.device) -> int:
+    """Bytes of a card that this process may still take: free ones, within its own limit if it has one
+    (torch.cuda.set_per_process_memory_fraction), and those that torch holds without using them."""
+    free, total = torch.cuda.mem_get_info(device)
+    held = torch.cuda.memory_reserved(device)
+    # Unlike the others, torch asks for the number of the card here, and None is the current one.
+    below_limit = int(torch.cuda.get_per_process_memory_fraction(device.index) * total) - held
+    return max(0, min(free, below_limit)) + held - torch.cuda.memory_allocated(device)
+
+
 def _full(device: torch.device) -> bool:
     known = _free_and_total(device)
     return known is not None and known[0] < SMALL_BYTES

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,9 @@ from torch import Tensor
 from rlvrlab.errors import UserError
 
 PREFIX = "base_model.model."
-UNCLEAR = "\0"
-"""Marks weights that are neither the base nor a known adapter: they must be merged anew before use."""
+UNCLEAR = object()
+"""In place of a name: the weights are neither the base nor a known adapter, and must be merged anew before use."""
+LARGEST_CONFIG = 1 << 20
 UNKNOWN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication")
 """Settings that make an adapter more than B·A on some layers."""
 
@@ -30,6 +32,10 @@ class Delta(NamedTuple):
     a_RI: Tensor
     scale: float
     transposed: bool
+
+    def reach(self) -> float:
+        """What no entry of the update exceeds; nan where there is one in it."""
+        return abs(self.scale) * float(self.b_OR.abs().max()) * float(self.a_RI.abs().max()) * len(self.a_RI)
 
 
 Adapter = dict[str, Delta]
@@ -43,13 +49,13 @@ class Merging:
         self._modules = dict(model.named_modules())
         self._largest_rank = largest_rank
         self._base: dict[str, Tensor] = {}
-        self._now: str | None = None
+        self._now: object = None
         self._adapters: dict[str, Adapter] = {}
         self.folders: dict[str, Path] = {}
         """Where each adapter was read from, by its name."""
 
-    def add(self, name: str, folder: Path) -> None:
-        """Read an adapter; it is merged when it is first used."""
+    def read(self, folder: Path) -> Adapter:
+        """The adapter of a folder, if it is one of this model and can be merged."""
         adapter = read_adapter(folder)
         for module, delta in adapter.items():
             target = getattr(self._modules.get(module), "weight", None)
@@ -60,8 +66,12 @@ class Merging:
                 raise UserError(f"{folder}: an adapter of another model: {module} is {tuple(target.shape)} here")
             if len(delta.a_RI) > self._largest_rank:
                 raise UserError(f"{folder}: rank {len(delta.a_RI)}, at most {self._largest_rank} is allowed here")
-            if not (torch.isfinite(delta.a_RI).all() and torch.isfinite(delta.b_OR).all()):
-                raise UserError(f"{folder}: {module} holds values that are not finite")
+            if not delta.reach() < torch.finfo(target.dtype).max:
+                raise UserError(f"{folder}: {module} holds values that are not finite, or not once they are merged")
+        return adapter
+
+    def add(self, name: str, folder: Path, adapter: Adapter) -> None:
+        """Take an adapter that was read; it is merged when it is first used."""
         self._adapters[name], self.folders[name] = adapter, folder
 
     def drop(self, name: str) -> None:
@@ -95,23 +105,39 @@ def read_adapter(folder: Path) -> Adapter:
     from safetensors.torch import load_file
 
     try:
-        settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-        tensors = load_file(folder / "adapter_model.safetensors")
+        settings = json.loads(_plain_file(folder / "adapter_config.json", LARGEST_CONFIG).read_text(encoding="utf-8"))
+        tensors = load_file(_plain_file(folder / "adapter_model.safetensors"))
         rank, alpha = int(settings["r"]), float(settings["lora_alpha"])
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        scale = alpha / (math.sqrt(rank) if settings.get("use_rslora") else rank) if rank > 0 else math.nan
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, SafetensorError) as error:
         raise UserError(f"No adapter found for {folder}: {type(error).__name__}: {error}") from None
     odd = [key for key in UNKNOWN if settings.get(key)]
     if settings.get("peft_type", "LORA") != "LORA" or odd or settings.get("bias", "none") != "none" or rank < 1:
         raise UserError(f"{folder}: only plain LoRA is served, this has {', '.join(odd) or 'another type'}")
-    scale = alpha / (math.sqrt(rank) if settings.get("use_rslora") else rank)
-    transposed = bool(settings.get("fan_in_fan_out"))
-    names = sorted({name.rpartition(".lora_")[0] for name in tensors})
-    try:
-        return {
-            name.removeprefix(PREFIX): Delta(
-                tensors[f"{name}.lora_B.weight"].float(), tensors[f"{name}.lora_A.weight"].float(), scale, transposed
-            )
-            for name in names
-        }
-    except KeyError as error:
-        raise UserError(f"{folder}: no {error.args[0]} in it; only plain LoRA is served") from None
+    if not (tensors and math.isfinite(scale)):
+        raise UserError(f"{folder}: {'no finite scale' if tensors else 'no tensors'} in it")
+    return _deltas(folder, tensors, rank, scale, bool(settings.get("fan_in_fan_out")))
+
+
+def _deltas(folder: Path, tensors: dict[str, Tensor], rank: int, scale: float, transposed: bool) -> Adapter:
+    """The updates by module, each of the rank that the settings say."""
+    adapter: Adapter = {}
+    for name in sorted({name.rpartition(".lora_")[0] for name in tensors}):
+        pair = [tensors.get(f"{name}.lora_{letter}.weight") for letter in "BA"]
+        if pair[0] is None or pair[1] is None:
+            missing = f"{name}.lora_{'B' if pair[0] is None else 'A'}.weight"
+            raise UserError(f"{folder}: no {missing} in it; only plain LoRA is served")
+        b_OR, a_RI = pair[0].float(), pair[1].float()
+        if b_OR.dim() != 2 or a_RI.dim() != 2 or b_OR.shape[1] != rank or a_RI.shape[0] != rank:
+            shapes = f"{tuple(b_OR.shape)} and {tuple(a_RI.shape)}"
+            raise UserError(f"{folder}: {name} is no update of rank {rank}: {shapes}")
+        adapter[name.removeprefix(PREFIX)] = Delta(b_OR, a_RI, scale, transposed)
+    return adapter
+
+
+def _plain_file(path: Path, most: int | None = None) -> Path:
+    """A path that can be read to its end: a pipe or a device would hold its reader up for ever."""
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode) or (most is not None and state.st_size > most):
+        raise ValueError(f"{path.name} is no plain file" + (f" of at most {most} bytes" if most else ""))
+    return path

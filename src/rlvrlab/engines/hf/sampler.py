@@ -19,8 +19,10 @@ import numpy as np
 import torch
 
 from rlvrlab.batch import Bools, Ints
+from rlvrlab.engines.hf.attention import without_cudnn
 from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.decode_cuda import GraphDecoder
+from rlvrlab.engines.hf.memory import available
 from rlvrlab.engines.hf.wave import Drawn, Ended, Wave
 from rlvrlab.engines.hf.weights import Weights, obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
@@ -32,7 +34,7 @@ MAX_ROWS = {"cpu": 256, "cuda": 2048}
 CACHE_BYTES_CPU = 2 << 30
 """Memory that keys and values may take on a CPU."""
 CACHE_SHARE_CUDA = 0.5
-"""Share of a GPU's free memory that they may take."""
+"""Share of a GPU's available memory that they may take."""
 
 
 class Row(NamedTuple):
@@ -58,6 +60,16 @@ class HfSampler:
         fixed = self.weights.device.type == "cuda" if graphs is None else graphs
         self._graphs = GraphDecoder(self.weights) if fixed else None
 
+    @property
+    def cache_bytes(self) -> int:
+        """Memory that is kept between two calls of `sample`."""
+        return self._graphs.cache_bytes if self._graphs else 0
+
+    def forget(self) -> None:
+        """Give that memory back; the next `sample` takes what it needs."""
+        if self._graphs:
+            self._graphs.forget()
+
     def refresh(self) -> None:
         """Take over the model's current weights, in place; adapters are merged."""
         self.weights.refresh()
@@ -69,7 +81,10 @@ class HfSampler:
         told: Told | None = None,
         unwanted: Unwanted | None = None,
     ) -> list[list[Completion]]:
-        """`n` completions for each request; `told` hears of them as rows end, and what is `unwanted` is cut short."""
+        """`n` completions for each request; `told` hears of them as rows end.
+
+        What is `unwanted` is cut short, or not begun: such a request may have fewer completions.
+        """
         self._check(requests)
         out: list[list[Completion | None]] = [[None] * request.n for request in requests]
         # One row per sample: the first samples are the same however many are asked for.
@@ -77,8 +92,10 @@ class HfSampler:
             i: generator("sample", *request.key).random((request.n, request.sampling.max_tokens))
             for i, request in enumerate(requests)
         }
-        with torch.inference_mode():
+        with torch.inference_mode(), without_cudnn():
             for wave in self._waves(requests):
+                if unwanted is not None and all(map(unwanted, {row.request for row in wave})):
+                    continue
 
                 def ended(index: Ints, drawn: Drawn, wave: list[Row] = wave) -> None:
                     rows = [wave[i] for i in index]
@@ -133,8 +150,7 @@ class HfSampler:
         per_token = self.weights.shape.cache_values * self.weights.dtype.itemsize
         budget = CACHE_BYTES_CPU
         if kind == "cuda":
-            held = self._graphs.cache_bytes if self._graphs else 0
-            budget = int((torch.cuda.mem_get_info(self.weights.device)[0] + held) * CACHE_SHARE_CUDA)
+            budget = int((available(self.weights.device) + self.cache_bytes) * CACHE_SHARE_CUDA)
         return max(1, min(self.max_rows, budget // (per_token * length)))
 
     def _decode(

@@ -5,7 +5,8 @@ publish -> write the adapter -> every server loads it as policy-VERSION-HASH -> 
 Tokens go in, tokens and log-probs come back. Whose they are is checked three times: the name of the adapter in every
 answer, its listing and a fixed greeting at each server (engines/openai/replica.py), and a few answers of every call
 scored again by the trainer: what differs a little is left to [correction], what differs much is refused. Either all
-requests of a call are answered or the call fails: nothing is trained on part of a batch.
+requests of a call are answered or the call fails: nothing is trained on part of a batch. Which server was lost when,
+and when it came back or joined, is told to the run (rlvrlab/notes.py).
 """
 
 from __future__ import annotations
@@ -27,16 +28,20 @@ import numpy as np
 import torch
 
 from rlvrlab.engines.hf import store
+from rlvrlab.engines.hf.addresses import Addresses
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.generate import distribution
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
+from rlvrlab.engines.openai.attendance import Attendance
 from rlvrlab.engines.openai.servers import Servers, ServersGone
 from rlvrlab.engines.openai.wire import Reply, spread, token_body
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
+from rlvrlab.notes import note
 from rlvrlab.randomness import key_bits
+from rlvrlab.stopwatch import measure
 from rlvrlab.types import Completion, Finish, Request, Sampling, Told
 
 KEY_ENV = "RLVR_API_KEY"
@@ -47,9 +52,12 @@ ROUNDS = 3
 """Times that a request without an answer is asked anew, after the client's own attempts."""
 TIDY_S = 5.0
 SCORED = 4
-"""Answers of each call that the trainer scores again."""
+"""Answers of each call, of every server, that the trainer scores again."""
 MISMATCH = {"float32": 0.05, "bfloat16": 0.2}
 """Mean difference of log-probs, in nats, above which server and trainer are not the same policy."""
+
+
+Scored = tuple[Request, Completion]
 
 
 class Trainer(Protocol):
@@ -67,19 +75,29 @@ class Trainer(Protocol):
 class ServedSampler:
     """Servers that sample from the adapter this engine trains."""
 
+    cache_bytes = 0
+    """The servers have their own memory."""
+
     def __init__(self, engine: Trainer) -> None:
         """Refuses servers that are not there, take no adapters, or hold another model."""
         self._engine, self.tokenizer = weakref.proxy(engine), engine.tokenizer
-        self._urls = [url.strip() for url in engine.config.sampler.split(",") if url.strip()]
+        self._addresses, self._attendance = Addresses(engine.config.sampler), Attendance()
         self._servers = Servers(
-            self._urls, "-", os.environ.get(KEY_ENV), chat=False, give_up_s=WAIT_S, prepare=self._prepare(), say=_say
+            self._addresses.urls,
+            "-",
+            os.environ.get(KEY_ENV),
+            chat=False,
+            give_up_s=WAIT_S,
+            prepare=self._prepare(),
+            say=_say,
+            roster=self._addresses.renew,
         )
         self._home = _new_home(cache.root() / "adapters")
         self._name, self._folder = "", self._home
         self.max_rows = 1
         """The servers have their own memory: there is nothing to halve here."""
         self.mismatch = 0.0
-        """Of the last call: mean |log-prob of the server − of the trainer| over the answers scored here."""
+        """Of the last call: mean |log-prob of a server − of the trainer| over its answers scored here, the largest."""
         self._end = weakref.finalize(self, _close, self._servers, self._home)
         self._write()
         self._servers.model = self._name
@@ -90,7 +108,7 @@ class ServedSampler:
             raise ServersGone(f"engine.sampler: {gone} {more}") from None
         # A few tokens before anything is trained: a wrong model is found out at once.
         tokens = self.tokenizer.encode_prompt("1 + 2 = 3\n") or (self.tokenizer.end,)
-        self.sample([Request(tokens, SCORED, ("prove",), Sampling(8))], engine.version)
+        self._draw([Request(tokens, SCORED, ("prove",), Sampling(8))], engine.version, None)
 
     def refresh(self) -> None:
         """Have every server sample from the current parameters; waits for servers that are lost."""
@@ -117,17 +135,32 @@ class ServedSampler:
         self, requests: Sequence[Request], policy_version: int, told: Told | None = None
     ) -> list[list[Completion]]:
         """`n` completions for each request, all of the adapter published last; `told` hears of them as they come."""
+        try:
+            return self._draw(requests, policy_version, told)
+        finally:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Who was lost and who came back goes into the run's record, also when that is why the call failed."""
+        told = [*self._addresses.complaints(), *self._attendance.sentences(self._servers.changes())]
+        for sentence in told:
+            note("server", f"while version {self._engine.version} was sampled: {sentence}")
+        there = sum(not replica.down for replica in self._servers.replicas.all)
+        measure({"sampler/servers": float(there), "sampler/mismatch": self.mismatch})
+
+    def _draw(self, requests: Sequence[Request], policy_version: int, told: Told | None) -> list[list[Completion]]:
         drawn: dict[int, list[Completion]] = {}
+        by_server: dict[str, list[Scored]] = {}
 
         def keep(i: int, replies: list[Reply]) -> None:
             drawn[i] = [self._completion(requests[i], reply, policy_version) for reply in replies]
+            by_server.setdefault(replies[0].server, []).extend((requests[i], one) for one in drawn[i])
             if told is not None:
                 told([(i, sample, one) for sample, one in enumerate(drawn[i])])
 
         self._ask_all(requests, keep)
-        ordered = [drawn[i] for i in range(len(requests))]
-        self._compare(requests, ordered)
-        return ordered
+        self.mismatch = max((self._mismatch(server, pairs) for server, pairs in by_server.items()), default=0.0)
+        return [drawn[i] for i in range(len(requests))]
 
     def _write(self) -> None:
         """Version and content make the name: equal names are equal weights, also after a rollback."""
@@ -194,23 +227,23 @@ class ServedSampler:
             raise InfrastructureError(f"{reply.server} returns tokens or log-probs that this model cannot have drawn")
         return Completion(self.tokenizer.decode(tokens), tokens, logprobs, reply.finish, version)
 
-    def _compare(self, requests: Sequence[Request], drawn: list[list[Completion]]) -> None:
-        """Score some answers here; the published policy is the current one whenever answers are asked for."""
-        pairs = [(request, one) for request, group in zip(requests, drawn, strict=True) for one in group]
+    def _mismatch(self, server: str, pairs: Sequence[Scored]) -> float:
+        """Score some answers of a server here; the published policy is the current one whenever answers are drawn."""
         chosen = [pairs[i] for i in np.linspace(0, len(pairs) - 1, min(SCORED, len(pairs))).astype(int)]
         told = np.concatenate([one.logprobs for _, one in chosen])
         here = np.concatenate([self._score(request, one, request.sampling) for request, one in chosen])
-        self.mismatch = float(np.abs(told - here).mean())
+        mismatch = float(np.abs(told - here).mean())
         limit = MISMATCH[self._engine.precision]
         if any(r.sampling.temperature not in (0, 1) or r.sampling.top_p < 1 for r, _ in chosen):
             plain = np.concatenate([self._score(request, one, Sampling()) for request, one in chosen])
-            if np.abs(told - plain).mean() < self.mismatch:
+            if np.abs(told - plain).mean() < mismatch:
                 remedy = "start vLLM with --logprobs-mode processed_logprobs, or set rollout.temperature = 1"
-                raise UserError(f"{self._urls[0]} tells log-probs before temperature and top_p; {remedy}")
-        if not self.mismatch <= limit:
-            what = f"log-probs of server and trainer differ by {self.mismatch:.3g} nats on average, allowed {limit:g}"
+                raise UserError(f"{server} tells log-probs before temperature and top_p; {remedy}")
+        if not mismatch <= limit:
+            what = f"log-probs of server and trainer differ by {mismatch:.3g} nats on average, allowed {limit:g}"
             remedy = f"serve {self._engine.config.model}, with this tokenizer and enough precision"
-            raise UserError(f"{self._urls[0]} does not sample from this policy ({what}); {remedy}")
+            raise UserError(f"{server} does not sample from this policy ({what}); {remedy}")
+        return mismatch
 
     def _score(self, request: Request, one: Completion, sampling: Sampling) -> Any:
         """Log-probs of an answer by the trainer's own weights, under the distribution asked for."""

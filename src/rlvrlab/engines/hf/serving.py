@@ -21,7 +21,9 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +48,8 @@ MOST_ANSWERS = 4096
 LOWEST_TEMPERATURE = 1e-4
 """Scores divided by less are not finite any more."""
 MOST_STOPS, LONGEST_STOP, LONGEST_NAME = 16, 1000, 1000
+READ_S = 120.0
+"""For the files of an adapter, which may lie on a network."""
 GRACE_S = 20.0
 """For answers that are being drawn when it is told to stop."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -113,6 +117,7 @@ class ModelServer:
         self.merging = Merging(model, self.largest_rank)
         self.sampler = embedded_sampler(model, self.tokenizer, device)
         self._arrived = asyncio.Event()
+        self._drawing = ThreadPoolExecutor(1, "drawing")  # its own: folders that hang hold up their readers alone
         routes: dict[tuple[str, str], Callable[[HttpRequest], Any]] = {
             ("GET", "/health"): lambda request: {},
             ("GET", "/v1/models"): self._models,
@@ -154,10 +159,18 @@ class ModelServer:
         name, path = _name(form, "lora_name"), form.get("lora_path")
         if not (name and isinstance(path, str) and path and "\0" not in path):
             raise UserError("Both 'lora_name' and 'lora_path' must be provided.")
+        self._refuse_twice(name)
+        try:
+            adapter = await asyncio.wait_for(asyncio.to_thread(self.merging.read, Path(path)), READ_S)
+        except TimeoutError:
+            raise HttpError(503, f"'{name}' could not be read within {READ_S:g} s; does its folder answer?") from None
+        self._refuse_twice(name)  # another may have come in the meantime
+        self.merging.add(name, Path(path), adapter)
+        return f"Success: LoRA adapter '{name}' added successfully."
+
+    def _refuse_twice(self, name: str) -> None:
         if name in self.merging.folders or name == self.name:
             raise UserError(f"The lora adapter '{name}' has {ALREADY}.")
-        await asyncio.to_thread(self.merging.add, name, Path(path))
-        return f"Success: LoRA adapter '{name}' added successfully."
 
     def _unload(self, request: HttpRequest) -> str:
         name = _name(request.json(), "lora_name")
@@ -220,7 +233,8 @@ class ModelServer:
     async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
         try:
             requests = [one.request for one in batch]
-            drawn = await asyncio.to_thread(self._sample, adapter, requests, lambda i: batch[i].answer.done())
+            sample = partial(self._sample, adapter, requests, lambda i: batch[i].answer.done())
+            drawn = await asyncio.get_running_loop().run_in_executor(self._drawing, sample)
         except Exception as error:  # one request's, which the others must not pay for
             if len(batch) > 1:
                 for one in batch:

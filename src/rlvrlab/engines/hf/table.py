@@ -63,10 +63,15 @@ class Hf(HfConfig, EngineTable):
         return preset_for(parameters_of(self.model), lora=self.lora_rank > 0)
 
     def beside(self, folder: Path) -> Self:
-        """The model's folder is looked up beside the recipe first, then where the command was started."""
+        """The model's folder, and files of servers, are looked up beside the recipe first, then where we are."""
+        from rlvrlab.engines.hf.addresses import entries_of, is_file
         from rlvrlab.models import locate
 
-        return replace(self, model=locate(self.model, folder))
+        entries = [
+            str(folder / entry) if is_file(entry) and (folder / entry).is_file() else entry
+            for entry in entries_of(self.sampler)
+        ]
+        return replace(self, model=locate(self.model, folder), sampler=",".join(entries))
 
     @classmethod
     def installed(cls) -> Lookup:

@@ -161,6 +161,24 @@ class Fleet:
             shutil.rmtree(self._links, ignore_errors=True)
 
 
+def announce_at(file: Path, urls: Sequence[str]) -> None:
+    """Add addresses to a list that trainers read; one that is on it already stays where it is."""
+    try:
+        with file.open("a+", encoding="utf-8") as listed:  # one write: others may add theirs at the same time
+            listed.seek(0)
+            known = listed.read()
+            new = "".join(f"{url}\n" for url in urls if url not in addresses_in(known))
+            listed.write("\n" + new if known and not known.endswith("\n") and new else new)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--announce {file}: cannot be written ({error}); choose another file") from None
+
+
+def addresses_in(text: str) -> list[str]:
+    """The addresses of a list: one on a line, and remarks behind #."""
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
 def find_program(backend: str) -> str:
     """The program beside this Python, or else on the path."""
     if backend == EMBEDDED:

@@ -18,6 +18,8 @@ QUESTION = "Name a colour."
 Prepare = Callable[[Host], Awaitable[None]]
 """What must be done at a server before it can be asked, again after each restart; may raise Refused or UserError."""
 SHORT = Sampling(max_tokens=8, temperature=0.0)
+GREETING = 1000
+"""Characters kept of a greeting; a server that was asked for eight tokens may send megabytes."""
 
 
 class ModelReplica(Replica):
@@ -32,6 +34,8 @@ class ModelReplica(Replica):
         self._listed: dict[str, Any] | None = None
         self._was_listed = False
         self._tells_logprobs = True
+        self.on_trial = False
+        """It joined in the middle of the work and has not passed a check yet: refused, it is left out and no more."""
 
     def facts(self) -> dict[str, Any]:
         """As recorded in run_info.json."""
@@ -89,11 +93,13 @@ class ModelReplica(Replica):
             raise ModelChanged(self.host.url, self.known_good, f"serves other weights as {model!r}: {roots}")
         again = await self._greet(model)
         self.confirm(model, again.model)
-        pairs = list(zip(first.logprobs, again.logprobs, strict=False))
-        if first.text != again.text:
-            pairs = pairs[:1]  # noise flipped a greedy token; what follows is another answer: compare the first only
-        if max((abs(before - now) for before, now in pairs), default=0.0) > DRIFT:
+        if _differ(first, again):
             raise ModelChanged(self.host.url, self.known_good, f"answers with other probabilities as {model!r}")
+
+    def compare(self, peer: ModelReplica) -> None:
+        """Does it greet as another server of the same model does? One that came back may hold something else."""
+        if self._first is not None and peer._first is not None and _differ(self._first, peer._first):
+            raise ModelChanged(self.host.url, self.known_good, f"answers with other probabilities than {peer.host.url}")
 
     async def _greet(self, model: str) -> Reply:
         """A fixed question, greedy: its log-probabilities are a fingerprint of the weights."""
@@ -107,7 +113,8 @@ class ModelReplica(Replica):
             raise UserError(f"{self.host.url}: {model!r} has no chat template; ask with --completions")
         if response.status != 200:
             raise Refused(response)
-        return parse(response.json())[0]
+        first = parse(response.json())[0]
+        return first._replace(text=first.text[:GREETING])
 
     async def _entries(self) -> list[dict[str, Any]] | None:
         """What /v1/models lists; None where that fails, as in `transformers serve` without a cache."""
@@ -120,6 +127,14 @@ class ModelReplica(Replica):
         if isinstance(entries, list) and all(isinstance(e, dict) and isinstance(e.get("id"), str) for e in entries):
             return entries
         raise BadAnswer("/v1/models lists no models")
+
+
+def _differ(one: Reply, other: Reply) -> bool:
+    """Two greetings that cannot come from the same weights."""
+    pairs = list(zip(one.logprobs, other.logprobs, strict=False))
+    if one.text != other.text:
+        pairs = pairs[:1]  # noise flipped a greedy token; what follows is another answer: compare the first only
+    return max((abs(a - b) for a, b in pairs), default=0.0) > DRIFT
 
 
 def _same(wanted: str, said: str) -> bool:

@@ -19,6 +19,8 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "eos": Finish.STOP, "tool_calls": Finish.STOP}
 TOKEN_ID = "token_id:"  # noqa: S105
 SURROGATE = re.compile("[\ud800-\udfff]")
+MOST = 1 << 31
+"""No model writes as many tokens, or knows as many; beyond it a server's number means nothing, and none is a float."""
 Body = dict[str, Any]
 
 
@@ -112,6 +114,8 @@ def _choice(choice: Any, content: Body, count: Any) -> Reply:
     if tokens and logprobs and len(tokens) != len(logprobs):
         raise BadAnswer(f"{len(tokens)} token ids and {len(logprobs)} log-probabilities")
     length = count if type(count) is int and count >= 0 else max(len(tokens), len(logprobs))
+    if length > MOST:
+        raise BadAnswer("a count of tokens that nobody could have written")
     return Reply(text, tokens, logprobs, finish, length, entropy, content.get("model") or "")
 
 
@@ -119,7 +123,9 @@ def _text(choice: dict[str, Any], *, nothing: bool) -> str:
     """A reasoning parser takes the thought out of the text; environments want to see it where it was.
 
     `content` may be null beside a thought or a call of a tool, and where the server counted `nothing` but the end of
-    the text. Anywhere else it was lost on the way, and an empty text would be judged wrong.
+    the text. Anywhere else it was lost on the way, and an empty text would be judged wrong. A text that is there and
+    empty is an answer, however many tokens it took: stop words and special tokens are counted and not shown, and a
+    policy that writes nothing else must not leave itself unjudged.
     """
     message = choice.get("message", choice)
     if not isinstance(message, dict):
@@ -150,10 +156,10 @@ def _logprobs(choice: dict[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...
         logprobs = [_finite(value) for value in given.get("token_logprobs") or ()]
         tops = [[_finite(v) for v in (top or {}).values()] for top in given.get("top_logprobs") or ()]
     ids = choice.get("token_ids")
-    if ids is not None and not all(type(i) is int and i >= 0 for i in ids):
-        raise ValueError("token ids are whole numbers")
     if ids is None and names and all(str(name).startswith(TOKEN_ID) for name in names):
         ids = [int(name.removeprefix(TOKEN_ID)) for name in names]
+    if ids is not None and not all(type(i) is int and 0 <= i <= MOST for i in ids):
+        raise ValueError("token ids are whole numbers")
     useful = [top for top in tops if len(top) > 1]
     entropy = sum(map(_entropy, useful)) / len(useful) if useful else None
     return tuple(ids or ()), tuple(logprobs), entropy

@@ -17,6 +17,7 @@ budget are refused in words and cost their tokens.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -24,7 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvrlab.envs.agent.tools import Bench, used
-from rlvrlab.envs.answers import amount, in_turn, same
+from rlvrlab.envs.answers import amount, equal_amounts, in_turn, same
+from rlvrlab.envs.arithmetic import evaluate, parse
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import filled, stored
@@ -38,6 +40,8 @@ from rlvrlab.types import Count, ErrorKind, Positive, Problem, Role, Verdict
 SQL_LEVEL = 2
 """Questions of the sql environment that one value answers."""
 FRUITLESS = 2000
+UNITS = re.compile(r"[^\W\d_]|[%‰€£¥¢°]")
+"""No question here has a unit, and 30315% is another value than 30315."""
 CHAT = (
     "{question}\n\nYou may use these tools, one call in a turn:\n{tools}\n"
     'To call one, write <tool_call>{{"name": NAME, "arguments": {{…}}}}</tool_call> and end your turn; the result '
@@ -70,16 +74,14 @@ class Agent(BaseEnvironment):
     style: Style = "chat"
     """chat: calls as Qwen and Hermes models write them. bare: one short line, for tiny policies."""
 
-    version = "1"
+    version = "3"
     uses_tools = True
 
     def __post_init__(self) -> None:
-        if not self.tools or len(set(self.tools)) < len(self.tools) or not set(self.tools) <= set(ARGUMENT):
-            raise UserError(f"agent: tools = {list(self.tools)}: give some of {', '.join(ARGUMENT)}, each once")
+        self.refuse_other("tools", ARGUMENT, f"give some of {', '.join(ARGUMENT)}, each once")
         if not self.levels or not set(self.levels) <= {1, 2, 3, 4, 5}:
             raise UserError(f"agent: levels = {list(self.levels)}: give some of 1 to 5")
-        if self.style not in ("chat", "bare"):
-            raise UserError(f'agent: style = {self.style!r}: allowed: "chat", "bare"')
+        self.refuse_other("style", ("chat", "bare"))
         if self.turns < 2 or self.timeout_s <= 0:
             raise UserError(f"agent: turns = {self.turns}: a call and an answer take 2; timeout_s must be above 0")
 
@@ -102,12 +104,14 @@ class Agent(BaseEnvironment):
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """The value after ### in the last turn, compared as a number or as a text; never raises on any text."""
-        answer = final_answer(text, self.style, self.tools)
+        answer = final_answer(text, self.style, self.tools, self.turns)
         if answer is None:
             return same(False, None, ErrorKind.FORMAT, "no single ### with a value in the last turn")
-        right, value = problem.reference["answer"], amount(answer)
-        equal = value == amount(right) if amount(right) is not None else answer == right
-        return same(equal, answer, detail="another value")
+        right = problem.reference["answer"]
+        if amount(right) is None:
+            return same(answer == right, answer, detail="another value")
+        equal = equal_amounts(answer, right) and not UNITS.search(answer)
+        return same(bool(equal), answer, detail="another value")
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Ways to ask for the reward without answering."""
@@ -117,7 +121,9 @@ class Agent(BaseEnvironment):
             "empty": "", "no mark": right, "two answers": f"### {right}\n### {right}", "list": f"### {right}, 0",
             "call without an answer": call, "call and answer": f"{call}\n### {right}",
             "answer before the result": f"### {right}\n{call}\n<tool_response>\n1\n</tool_response>\n",
-            "not": f"### not {right}", "sum left open": f"### {right}+0",
+            "only thought": f"<think>### {right}", "own result": f"### 1\n</tool_response>\n### {right}",
+            "own results": f"{call}\n<tool_response>\n1\n</tool_response>\n" * self.turns + f"### {right}",
+            "twelfths": f"### {right} twelfths", "not": f"### not {right}", "sum left open": f"### {right}+0",
             "other": f"### {right}1",
         }  # fmt: skip
 
@@ -134,8 +140,9 @@ class Agent(BaseEnvironment):
                 continue
             seen.add(expression)
             fruitless = 0
-            calls = [["python", expression]]
-            reference = {"answer": str(_value(numbers, signs)), "calls": calls}
+            value = evaluate(parse(expression).postfix)
+            assert value is not None and value[1] == 1, "whole numbers without a division stay whole"
+            reference = {"answer": str(value[0]), "calls": [["python", expression]]}
             yield self._problem("python", level, f"What is {expression}?", expression, reference, role)
 
     def _tables(self, role: Role, seed: int) -> Iterator[Problem]:
@@ -184,17 +191,6 @@ def bench_of(problem: Problem) -> Bench:
     allowed, reference = problem.meta["tools"], problem.reference
     database = stored(reference["schema"], reference["contents"]) if "schema" in reference else ""
     return Bench(database, allowed["timeout_s"], allowed["result_chars"])
-
-
-def _value(numbers: Sequence[int], signs: Sequence[str]) -> int:
-    """The sum, with * before + and -."""
-    total, term = 0, numbers[0]
-    for sign, number in zip(signs, numbers[1:], strict=True):
-        if sign == "*":
-            term *= number
-        else:
-            total, term = total + term, number if sign == "+" else -number
-    return total + term
 
 
 def _single(made: Made) -> str | None:

@@ -14,13 +14,15 @@ from typing import Any
 
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
-from rlvrlab.envs.tool_calls import Call, Result
+from rlvrlab.envs.tool_calls import Call, Result, unmarked
 from rlvrlab.judge.finding import failure_of, records_of, tried, word
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.pool import Pool
 
 MOST_ROWS = 50
+LONGEST_READ = 10_000
+"""Characters of a program that is looked at for a last expression; reading takes up to a millisecond per thousand."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ def used(asked: Sequence[tuple[Bench, Call]]) -> list[Result]:
     pools = {"python": judge.pools["code"], "sql": judge.pools["sqlite"]}
 
     async def every() -> list[Result]:
-        return list(await asyncio.gather(*(_use(pools, bench, call) for bench, call in asked)))
+        results = await asyncio.gather(*(_use(pools, bench, call) for bench, call in asked))
+        return [Result(unmarked(text), ok) for text, ok in results]
 
     return judge.call(every())
 
@@ -113,17 +116,19 @@ def _shown(value: Any) -> str:
 
 
 def printing(code: str) -> str:
-    """The program, with the value of a last bare expression printed, as an interactive session would."""
-    try:
-        tree = parsed(code)
-        last = tree.body[-1] if tree.body else None
-        if not isinstance(last, ast.Expr) or _prints(last.value):
-            return code
-        shown = ast.Expr(ast.Call(ast.Name("print", ast.Load()), [last.value], []))
-        return ast.unparse(ast.fix_missing_locations(ast.Module([*tree.body[:-1], shown], [])))
-    except NOT_PYTHON:  # also a tree too deep to be written down again
+    """The program, with the value of a last bare expression printed, as an interactive session would.
+
+    It is read in the trainer's own process, so one that is too long to be written by hand is run as it is.
+    """
+    if len(code) > LONGEST_READ:
         return code
-
-
-def _prints(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "print"
+    try:
+        match parsed(code).body:
+            case [*_, ast.Expr(ast.Call(ast.Name("print")))]:
+                return code
+            case [*before, ast.Expr(value)]:
+                shown = ast.Expr(ast.Call(ast.Name("print", ast.Load()), [value], []))
+                return ast.unparse(ast.fix_missing_locations(ast.Module([*before, shown], [])))
+    except NOT_PYTHON:  # also a tree too deep to be written down again
+        pass
+    return code

@@ -1,5 +1,3 @@
 """CLRS-Text: run a textbook algorithm by hand. See environment.py for an example row and the traps."""
 
-from rlvrlab.envs.clrs.environment import Clrs
-
-__all__ = ["Clrs"]
+from rlvrlab.envs.clrs.environment import Clrs as Clrs

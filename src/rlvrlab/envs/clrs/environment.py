@@ -70,8 +70,7 @@ class Clrs(DataSetEnvironment):
                 raise UnknownName("clrs algorithm", name, self._known)
         if not self.lengths or not all(SHORTEST <= length <= LONGEST for length in self.lengths):
             raise UserError(f"clrs: lengths = {list(self.lengths)}: give sizes from {SHORTEST} to {LONGEST}")
-        if self.style not in ("bare", "think"):
-            raise UserError(f'clrs: style = {self.style!r}: allowed: "bare", "think"')
+        self.refuse_other("style", ("bare", "think"))
 
     @property
     def _known(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ A state is the list after one step of the outer loop; algorithms without states 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 Keys = Sequence[int]
 States = list[list[int]]
@@ -118,17 +119,13 @@ def activity_selector(starts: Keys, ends: Keys) -> list[int]:
 
 def string_match(text: Keys, pattern: Keys) -> int:
     """Where the pattern first occurs, the text's length when it does not."""
-    for start in range(len(text) - len(pattern) + 1):
-        if list(text[start : start + len(pattern)]) == list(pattern):
-            return start
-    return len(text)
+    starts = range(len(text) - len(pattern) + 1)
+    return next((at for at in starts if list(text[at : at + len(pattern)]) == list(pattern)), len(text))
 
 
 def segments_intersect(xs: Keys, ys: Keys) -> int:
     """1 when the segments from point 0 to 1 and from 2 to 3 meet."""
-
-    def turn(i: int, j: int, k: int) -> int:
-        return _turn(xs, ys, i, j, k)
+    turn = partial(_turn, xs, ys)
 
     def touches(i: int, j: int, k: int) -> bool:
         inside = min(xs[i], xs[j]) <= xs[k] <= max(xs[i], xs[j]) and min(ys[i], ys[j]) <= ys[k] <= max(ys[i], ys[j])

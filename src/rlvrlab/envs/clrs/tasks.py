@@ -6,6 +6,7 @@ Decimals are whole thousandths inside, so sums never round: decimals([550, 708, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -83,56 +84,39 @@ def _rooted(random: Random, draw: Callable[[], Graph]) -> tuple[Graph, int]:
             return graph, starts[int(random.integers(len(starts)))]
 
 
-def _sorting(sort: Sort) -> Callable[[Random, int], Instance]:
-    def draw(random: Random, size: int) -> Instance:
-        keys = _keys(random, size)
-        answer, states = sort(keys)
-        shown = decimals(keys)
-        return Instance(f"key: {shown}", "pred", decimals(answer), tuple(map(decimals, states)), shown)
-
-    return draw
+def _sorting(sort: Sort, random: Random, size: int) -> Instance:
+    keys = _keys(random, size)
+    answer, states = sort(keys)
+    shown = decimals(keys)
+    return Instance(f"key: {shown}", "pred", decimals(answer), tuple(map(decimals, states)), shown)
 
 
-def _tree(grow: Tree, directed: bool, weighted: bool) -> Callable[[Random, int], Instance]:
-    def draw(random: Random, size: int) -> Instance:
-        graph, source = _rooted(random, lambda: _graph(random, size, directed, weighted))
-        answer, states = grow(graph, source)
-        inputs = f"s: {source}, A: {matrix(graph, decimal if weighted else str)}"
-        return Instance(inputs, "pi", array(answer), tuple(map(array, states)), array(range(size)))
-
-    return draw
+def _tree(grow: Tree, weighted: bool, random: Random, size: int) -> Instance:
+    graph, source = _rooted(random, lambda: _graph(random, size, False, weighted))
+    answer, states = grow(graph, source)
+    inputs = f"s: {source}, A: {matrix(graph, decimal if weighted else str)}"
+    return Instance(inputs, "pi", array(answer), tuple(map(array, states)), array(range(size)))
 
 
-def _place(search: Callable[[Sequence[int]], int], field: str) -> Callable[[Random, int], Instance]:
-    def draw(random: Random, size: int) -> Instance:
-        keys = _keys(random, size)
-        return Instance(f"key: {decimals(keys)}", field, str(search(keys)))
-
-    return draw
+def _place(search: Callable[[Sequence[int]], int], field: str, random: Random, size: int) -> Instance:
+    keys = _keys(random, size)
+    return Instance(f"key: {decimals(keys)}", field, str(search(keys)))
 
 
 def _marks(
-    algorithm: Callable[[Graph], list[int]], field: str, directed: bool, neighbours: float
-) -> Callable[[Random, int], Instance]:
+    algorithm: Callable[[Graph], list[int]], field: str, directed: bool, neighbours: float, random: Random, size: int
+) -> Instance:
     """A number per vertex of a graph without weights."""
-
-    def draw(random: Random, size: int) -> Instance:
-        graph = _graph(random, size, directed, False, neighbours)
-        return Instance(f"A: {matrix(graph)}", field, array(algorithm(graph)))
-
-    return draw
+    graph = _graph(random, size, directed, False, neighbours)
+    return Instance(f"A: {matrix(graph)}", field, array(algorithm(graph)))
 
 
 def _pairs(
-    algorithm: Callable[[Graph], list[list[int]]], field: str, weighted: bool, neighbours: float
-) -> Callable[[Random, int], Instance]:
+    algorithm: Callable[[Graph], Graph], field: str, weighted: bool, neighbours: float, random: Random, size: int
+) -> Instance:
     """A number per pair of vertices of an undirected graph."""
-
-    def draw(random: Random, size: int) -> Instance:
-        graph = _graph(random, size, False, weighted, neighbours)
-        return Instance(f"A: {matrix(graph, decimal if weighted else str)}", field, matrix(algorithm(graph)))
-
-    return draw
+    graph = _graph(random, size, False, weighted, neighbours)
+    return Instance(f"A: {matrix(graph, decimal if weighted else str)}", field, matrix(algorithm(graph)))
 
 
 def _binary_search(random: Random, size: int) -> Instance:
@@ -188,13 +172,13 @@ def _dag_paths(random: Random, size: int) -> Instance:
 
 
 TASKS: dict[str, Callable[[Random, int], Instance]] = {
-    "insertion_sort": _sorting(lists.insertion_sort),
-    "bubble_sort": _sorting(lists.bubble_sort),
-    "heapsort": _sorting(lists.heapsort),
-    "quicksort": _sorting(lists.quicksort),
-    "minimum": _place(lists.minimum, "min"),
+    "insertion_sort": partial(_sorting, lists.insertion_sort),
+    "bubble_sort": partial(_sorting, lists.bubble_sort),
+    "heapsort": partial(_sorting, lists.heapsort),
+    "quicksort": partial(_sorting, lists.quicksort),
+    "minimum": partial(_place, lists.minimum, "min"),
     "binary_search": _binary_search,
-    "quickselect": _place(lists.quickselect, "median"),
+    "quickselect": partial(_place, lists.quickselect, "median"),
     "find_maximum_subarray_kadane": _kadane,
     "activity_selector": _activities,
     "naive_string_matcher": _matching,
@@ -202,17 +186,17 @@ TASKS: dict[str, Callable[[Random, int], Instance]] = {
     "segments_intersect": _segments,
     "graham_scan": _hull,
     "jarvis_march": _hull,
-    "bfs": _tree(graphs.bfs, False, False),
-    "dijkstra": _tree(graphs.dijkstra, False, True),
-    "bellman_ford": _tree(graphs.bellman_ford, False, True),
-    "mst_prim": _tree(graphs.prim, False, True),
-    "dfs": _marks(graphs.dfs, "pi", True, NEIGHBOURS),
+    "bfs": partial(_tree, graphs.bfs, False),
+    "dijkstra": partial(_tree, graphs.dijkstra, True),
+    "bellman_ford": partial(_tree, graphs.bellman_ford, True),
+    "mst_prim": partial(_tree, graphs.prim, True),
+    "dfs": partial(_marks, graphs.dfs, "pi", True, NEIGHBOURS),
     "topological_sort": _topological,
     "dag_shortest_paths": _dag_paths,
-    "strongly_connected_components": _marks(graphs.strong_components, "scc_id", True, FEW_NEIGHBOURS),
-    "articulation_points": _marks(graphs.articulation_points, "is_cut", False, FEW_NEIGHBOURS),
-    "bridges": _pairs(graphs.bridges, "is_bridge", False, FEW_NEIGHBOURS),
-    "floyd_warshall": _pairs(graphs.floyd_warshall, "Pi", True, NEIGHBOURS),
-    "mst_kruskal": _pairs(graphs.kruskal, "in_mst", True, NEIGHBOURS),
+    "strongly_connected_components": partial(_marks, graphs.strong_components, "scc_id", True, FEW_NEIGHBOURS),
+    "articulation_points": partial(_marks, graphs.articulation_points, "is_cut", False, FEW_NEIGHBOURS),
+    "bridges": partial(_pairs, graphs.bridges, "is_bridge", False, FEW_NEIGHBOURS),
+    "floyd_warshall": partial(_pairs, graphs.floyd_warshall, "Pi", True, NEIGHBOURS),
+    "mst_kruskal": partial(_pairs, graphs.kruskal, "in_mst", True, NEIGHBOURS),
 }
 TRACED = ("insertion_sort", "bubble_sort", "heapsort", "quicksort", "bfs", "dijkstra", "bellman_ford", "mst_prim")

@@ -92,12 +92,12 @@ def _off_by_one(node: ast.AST) -> bool:
 
 def _other_end(node: ast.AST) -> bool:
     """`range(n)` ends one early."""
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
-    if not called or not isinstance(node, ast.Call) or not node.args:
-        return False
-    last = 0 if len(node.args) == 1 else 1
-    node.args[last] = ast.BinOp(node.args[last], ast.Sub(), ast.Constant(1))
-    return True
+    match node:
+        case ast.Call(ast.Name("range"), [_, *rest] as arguments):
+            end = 1 if rest else 0
+            arguments[end] = ast.BinOp(arguments[end], ast.Sub(), ast.Constant(1))
+            return True
+    return False
 
 
 def _either_way(node: ast.AST) -> bool:

@@ -17,6 +17,7 @@ from rlvrlab.envs.code.rows import CodeRow, Columns, Shape, fitting, read_shaped
 from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.data_files import LocatedPath, Row
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.compare import Comparison
 from rlvrlab.judge.extract import program_in, python_block
 from rlvrlab.judge.jail.evaluating import may_evaluate
 from rlvrlab.judge.jail.limits import Limits
@@ -39,6 +40,11 @@ NOT_RUN = {
 """What is told of an answer that was refused for its text."""
 BESIDE = "tests that must run beside the answer, or would run what it returns (inprocess = true)"
 MOST_NAMED = 40
+PRINTED = Comparison("float", 1e-6, 1e-6)
+"""How contests compare: word by word, whatever the blanks between them, and decimals within a tolerance."""
+MANY_INPUTS = 6
+"""How many times `timeout_s` a test has that is hundreds of inputs in one: EvalPlus gives them 60 s together, and
+some of its references take half of that."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,7 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
             raise UserError(f"{self.name}: shape = {self.shape!r}: unknown{known}")
         if self.role_of not in ("", "train", "dev", "test"):
             raise UserError(f'{self.name}: role_of = {self.role_of!r}: allowed: "train", "dev", "test"')
-        if self.style not in ("chat", "bare"):
-            raise UserError(f'{self.name}: style = {self.style!r}: allowed: "chat", "bare"')
+        self.refuse_other("style", ("chat", "bare"))
         if not (self.timeout_s > 0 and (self.most_tests is None or self.most_tests >= 1) and self.memory_mb >= 1):
             raise UserError(f"{self.name}: timeout_s, most_tests and memory_mb must be above 0")
         check_known(self.packages, f"{self.name}: packages = {list(self.packages)}")
@@ -135,6 +140,10 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
             return refused(ErrorKind.FORMAT, found.reason)
         return ((self.task(reference, reference["tests"], self.seconds(problem, self.timeout_s)), found.code),)
 
+    def seconds(self, problem: Problem, usual: float) -> float:
+        """As everywhere; more where a test is a whole list of inputs, which is told by their counts."""
+        return super().seconds(problem, usual * MANY_INPUTS if problem.meta.get("tests") else usual)
+
     def bad_tasks(self, problems: Sequence[Problem]) -> dict[str, str]:
         """Problems whose own code (preamble, setup, tests) fails; tried with the gold answer, or one that is none."""
         coded = [problem for problem in problems if problem.reference.get("entry_point")]
@@ -171,7 +180,7 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         limits = Limits(cpu_s=seconds, job_cpu_s=2 * seconds, memory_mb=self.memory_mb)
         if not reference["entry_point"]:
             pairs = tuple((given, expected) for given, expected in tests)
-            return StdioTask(pairs, limits=limits, packages=self.packages)
+            return StdioTask(pairs, PRINTED, limits=limits, packages=self.packages)
         name, begun = reference["entry_point"], reference["begun"]
         return TestsTask(
             name,
@@ -219,14 +228,12 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         return super(FileEnvironment, quick).self_check()
 
 
-@lru_cache(maxsize=4096)
-def _forgeable(texts: tuple[str, ...]) -> bool:
-    return may_evaluate(texts)
+_may_evaluate = lru_cache(maxsize=4096)(may_evaluate)
 
 
 def forgeable(row: CodeRow) -> bool:
     """Might the tests of a function run what an answer returns? Then the answer can say that they passed."""
-    return bool(row.entry_point) and _forgeable((row.setup, *row.tests))
+    return bool(row.entry_point) and _may_evaluate((row.setup, *row.tests))
 
 
 def loaded(rows: Sequence[CodeRow], given_out: Sequence[CodeRow]) -> str:

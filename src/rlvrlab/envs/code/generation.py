@@ -51,5 +51,4 @@ class Code(FileEnvironment):
 
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Every known way to be accepted without a right program."""
-        make = function_cheats if problem.reference["entry_point"] else program_cheats
-        return make(problem)
+        return function_cheats(problem) if problem.reference["entry_point"] else program_cheats(problem)

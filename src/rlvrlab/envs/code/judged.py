@@ -12,23 +12,22 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment, Followed
+from rlvrlab.envs.base import CHECKED_PROBLEMS, Followed, JudgesTogether
 from rlvrlab.envs.code.shared_judge import shared_judge
+from rlvrlab.envs.split import ROLES
 from rlvrlab.errors import JudgeLost, UserError
-from rlvrlab.types import LIMIT, Check, ErrorKind, Problem, Role, Verdict, unjudged
+from rlvrlab.types import LIMIT, Check, ErrorKind, Problem, Verdict, unjudged
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
-    from rlvrlab.judge.modes.traces import Trace
 
 KEPT_ANSWER = 4000
-ROLES: tuple[Role, ...] = ("train", "dev", "test")
 
 Jobs: TypeAlias = "tuple[Item, ...]"
 """Programs to judge for one answer; all of them must be accepted for the answer to be accepted."""
 
 
-class JudgedEnvironment(BaseEnvironment):
+class JudgedEnvironment(JudgesTogether):
     """An environment behind the shared judge."""
 
     runs_answers = True
@@ -47,10 +46,6 @@ class JudgedEnvironment(BaseEnvironment):
     @abstractmethod
     def prepare(self, problem: Problem, text: str) -> Jobs | Verdict:
         """The programs to judge for this answer, or its verdict when nothing needs to run."""
-
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion's text."""
-        return self.verify_many([(problem, text)])[0]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order, in one call of the judge."""
@@ -72,23 +67,17 @@ class JudgedEnvironment(BaseEnvironment):
 
     def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
         """What the programs of these answers do on their tests; one job in the jail for each, and no verdict."""
-        found: dict[int, Item] = {}
-        for at, (problem, text) in enumerate(items):
-            with suppress(Exception):  # an answer that cannot be prepared was not judged either
-                prepared = self.prepare(problem, text)
-                if not isinstance(prepared, Verdict) and len(prepared) == 1:
-                    found[at] = prepared[0]
-        followed = dict(zip(found, self.follow(list(found.values())), strict=True))
-        return [Followed(found[at][1], followed[at]) if followed.get(at) else None for at in range(len(items))]
-
-    def follow(self, jobs: Sequence[Item]) -> list[tuple[Trace, ...]]:
-        """Traces of the shared judge; none when it breaks, for nothing depends on them."""
         from rlvrlab.judge.tasks import CallsTask, TestsTask
 
-        calls = {at: (task, code) for at, (task, code) in enumerate(jobs) if isinstance(task, CallsTask | TestsTask)}
-        found = shared_judge(self.every_test).trace_many(list(calls.values())) if calls else []
-        traced = dict(zip(calls, found, strict=True))
-        return [traced.get(at, ()) for at in range(len(jobs))]
+        calls: dict[int, tuple[CallsTask | TestsTask, str]] = {}
+        for at, (problem, text) in enumerate(items):
+            with suppress(Exception):  # an answer that cannot be prepared was not judged either
+                match self.prepare(problem, text):
+                    case ((CallsTask() | TestsTask() as task, program),):
+                        calls[at] = task, program
+        traces = shared_judge(self.every_test).trace_many(list(calls.values())) if calls else []
+        followed = dict(zip(calls, traces, strict=True))
+        return [Followed(calls[at][1], followed[at]) if followed.get(at) else None for at in range(len(items))]
 
     def conclude(self, verdicts: Sequence[Verdict], program: str) -> Verdict:
         """One verdict of an answer's jobs: the first that is not right, or the last, with the slowest's CPU time."""
@@ -101,22 +90,15 @@ class JudgedEnvironment(BaseEnvironment):
 
     def self_check(self) -> list[Check]:
         """Gold must be correct and every cheat must not, all judged at once."""
-        asked: list[tuple[str, bool, Problem, str]] = []
-        for problem in self.sample(CHECKED_PROBLEMS):
-            gold = self.gold(problem)
-            if gold is not None:
-                asked.append(("gold", True, problem, gold))
-            asked += [(f"cheat: {name}", False, problem, text) for name, text in self.cheats(problem).items()]
-        verdicts = self.verify_many([(problem, text) for _, _, problem, text in asked])
-        return [
-            Check(name, text, expected, verdict)
-            for (name, expected, _, text), verdict in zip(asked, verdicts, strict=True)
-        ]
+        tries = self._tries(self.sample(CHECKED_PROBLEMS))
+        verdicts = self.verify_many([(problem, text) for _, _, problem, text in tries])
+        both = zip(tries, verdicts, strict=True)
+        return [Check(name, text, right, verdict) for (name, right, _, text), verdict in both]
 
     def sample(self, size: int) -> list[Problem]:
         """A few problems of whatever role there is: a test file has nothing else."""
         problems: list[Problem] = []
-        for role in ROLES:
+        for role in reversed(ROLES):
             for wanted in range(size - len(problems), 0, -1):
                 try:
                     problems += self.problems(role, wanted, seed=0)

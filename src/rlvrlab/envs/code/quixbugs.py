@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns
-from rlvrlab.envs.python_trees import NOT_PYTHON, cannot_cross, is_generator, parsed
+from rlvrlab.envs.python_trees import cannot_cross, is_generator
 
 HARNESS = Path(__file__).with_name("quixbugs_harness.py")
 NO_CASES = 'CASES: Any = json.loads("null")'
@@ -34,8 +34,12 @@ def from_folder(columns: Columns) -> CodeRow:
     solution, _ = _without_description(columns, "solution")
     if not cases and not columns.has("test_file"):
         return CodeRow(f"QuixBugs/{name}", described, (), left_out="no json_testcases and no python_testcases")
-    tests = _test_file(columns, name)
-    functions = [node.name for node in tests.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
+    text = columns.text("test_file", default=NO_TEST_FILE.format(name=name)).replace(f"{name}.__name__", repr(name))
+    tree = columns.program("test_file", text)
+    # Without its imports: what it imports is there already, and the function is another's.
+    chosen = [node for node in tree.body if isinstance(node, ast.If) and "use_correct" in ast.unparse(node.test)]
+    tree.body = [node for node in tree.body if node not in chosen and not isinstance(node, ast.Import | ast.ImportFrom)]
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test")]
     each = [f"run_test({one}, {case})" for one in functions for case in (range(len(cases)) if cases else [None])]
     harness = HARNESS.read_text().replace(NO_CASES, f"CASES = json.loads({json.dumps(cases)!r})")
     program = columns.program("solution", solution)
@@ -44,10 +48,10 @@ def from_folder(columns: Columns) -> CodeRow:
         text=described,
         tests=tuple(each),
         entry_point=name,
-        setup="\n".join((harness, columns.text("node", default=""), ast.unparse(tests))),
+        setup="\n".join((harness, columns.text("node", default=""), ast.unparse(tree))),
         solution=solution,
         buggy=buggy,
-        inprocess=columns.has("node") or is_generator(program, name) or cannot_cross([tests], program, name),
+        inprocess=columns.has("node") or is_generator(program, name) or cannot_cross([tree], program, name),
         counted={"cases": len(each)},
     )
 
@@ -63,24 +67,13 @@ def _cases(columns: Columns) -> list[Any]:
     return found
 
 
-def _test_file(columns: Columns, name: str) -> ast.Module:
-    """The test file without its imports: what it imports is there already, and the function is another's."""
-    text = columns.text("test_file", default=NO_TEST_FILE.format(name=name)).replace(f"{name}.__name__", repr(name))
-    tree = columns.program("test_file", text)
-    chosen = [node for node in tree.body if isinstance(node, ast.If) and "use_correct" in ast.unparse(node.test)]
-    tree.body = [node for node in tree.body if node not in chosen and not isinstance(node, ast.Import | ast.ImportFrom)]
-    return tree
-
-
 def _without_description(columns: Columns, column: str) -> tuple[str, str]:
     """The program, and the words in the string behind it."""
     text = columns.text(column)
-    try:
-        *before, last = parsed(text).body
-    except NOT_PYTHON as error:
-        raise BadColumn(column, f"not Python: {error}") from None
-    match last:
-        case ast.Expr(ast.Constant(str(words))) if before:
+    match columns.program(column, text).body:
+        case []:
+            raise BadColumn(column, "not Python: no statement in it")
+        case [_, *_, ast.Expr(ast.Constant(str(words))) as last]:
             lines = text.splitlines(keepends=True)
             return "".join(lines[: last.lineno - 1]).strip("\n") + "\n", words.strip()
     return text, ""

@@ -40,10 +40,8 @@ def folder_rows(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         row |= {"cases": _text(cases)} if cases.is_file() else {}
         row |= {"test_file": _text(tests)} if tests.is_file() else {}
         node = folder / TESTS / "node.py"
-        yield (
-            number,
-            row | ({"node": _text(node)} if node.is_file() and "from node import" in row.get("test_file", "") else {}),
-        )
+        row |= {"node": _text(node)} if node.is_file() and "from node import" in row.get("test_file", "") else {}
+        yield number, row
 
 
 def _text(path: Path) -> str:

@@ -38,7 +38,7 @@ ANSWER = "Answer with the {what} alone, in one ``` block."
 class CodeReasoning(FileEnvironment):
     """Predict what a program returns or prints."""
 
-    version = "1"
+    version = "2"
     shapes = GENERATION
     samples = GENERATION_ROWS
 
@@ -84,7 +84,8 @@ class CodeReasoning(FileEnvironment):
             value = _literal(answer.strip())
         except NOT_PYTHON:
             return refused(ErrorKind.SYNTAX, "not one literal", answer)
-        right = bool(value == _literal(expected))
+        wanted = _literal(expected)
+        right = bool(value == wanted) and _says_yes_or_no(value, wanted)
         return accepted(answer) if right else refused(ErrorKind.WRONG, "another value", answer, compiled=True)
 
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
@@ -125,3 +126,13 @@ def _literal(text: str) -> Any:
     if value is ...:
         raise ValueError("not a value")
     return value
+
+
+def _says_yes_or_no(value: Any, wanted: Any) -> bool:
+    """Where a Boolean is wanted, 1 and 0.0 are none, though Python calls them equal.
+
+    The other way round True may stand for 1, and 12 for 12.0: what is wanted was written in a test, and not returned.
+    """
+    if isinstance(wanted, list | tuple):
+        return all(map(_says_yes_or_no, value, wanted))
+    return isinstance(value, bool) or not isinstance(wanted, bool)

@@ -70,10 +70,8 @@ def inflated(program: str) -> str:
 
 def signature(program: str, name: str) -> str | None:
     """`solve(xs, k)`, as the judge writes it; None when the function is not at the top level."""
-    for node in parsed(program).body:
-        if isinstance(node, FUNCTIONS) and node.name == name:
-            return signatures.signature(name, node)
-    return None
+    found = [node for node in parsed(program).body if isinstance(node, FUNCTIONS) and node.name == name]
+    return signatures.signature(name, found[0]) if found else None
 
 
 class _NameResults(ast.NodeTransformer):

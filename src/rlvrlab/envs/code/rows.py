@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.answers import as_seen
 from rlvrlab.envs.base import TEST_ONLY
 from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.data_files import read_rows
@@ -153,7 +153,7 @@ def shaped(
         first = ids.setdefault(problem.id, number)
         if first != number:
             raise UserError(f"{where}: row {number}: id {problem.id!r} is also that of row {first}")
-        content = squeezed(problem.text + (problem.buggy or ""))
+        content = as_seen(problem.text + (problem.buggy or ""))
         twin, role = texts.setdefault(content, (number, problem.role))
         if role != problem.role:
             raise UserError(f"{where}: row {number} ({problem.role}) asks the same as row {twin} ({role})")

@@ -71,11 +71,8 @@ GENERATION_ROWS: list[Row] = [
         "split": "dev",
     },
     _humaneval(
-        2,
-        'def digits(number):\n    """Sum of the decimal digits.\n\n    >>> digits(307)\n    10\n    """\n',
-        "    return sum(map(int, str(abs(number))))\n",
-        "digits",
-        "(307) == 10|(0) == 0|(-45) == 9|(999) == 27",
+        2, 'def digits(number):\n    """Sum of the decimal digits.\n\n    >>> digits(307)\n    10\n    """\n',
+        "    return sum(map(int, str(abs(number))))\n", "digits", "(307) == 10|(0) == 0|(-45) == 9|(999) == 27",
         split="test",
     ),
 ]  # fmt: skip

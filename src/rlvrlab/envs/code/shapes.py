@@ -18,7 +18,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from rlvrlab.envs.code.evalplus import SAME_SHAPE, counted, mbppplus, release
+from rlvrlab.envs.code.evalplus import SAME_SHAPE, counted, humanevalplus, mbppplus, release
 from rlvrlab.envs.code.quixbugs import from_folder
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
 from rlvrlab.envs.python_trees import cannot_cross, doctests, imports, parses, tested
@@ -56,7 +56,7 @@ def evalplus(columns: Columns) -> CodeRow:
     """HumanEval+ or MBPP+ in either form; rows without plus tests are refused."""
     if columns.has("plus_input"):
         return release(columns)
-    row = mbppplus(columns) if columns.has("test_list") else humaneval(columns)
+    row = mbppplus(columns) if columns.has("test_list") else humanevalplus(humaneval(columns))
     if not row.counted:
         raise BadColumn("test", "no list of EvalPlus' inputs in it: these are base tests")
     return row

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rlvrlab.errors import InfrastructureError, LabError
@@ -48,10 +48,10 @@ def judge_elsewhere(addresses: tuple[str, ...]) -> None:
         _judges[os.getpid(), every_test] = Judge(every_test=every_test, remote=client)
 
 
-def judged(items: Sequence[Item]) -> list[Verdict]:
+def judged(items: Sequence[Item], judge: Callable[[], Judge] = shared_judge) -> list[Verdict]:
     """Verdicts in order; when the judge fails, answers stay unjudged instead of wrong."""
     try:
-        return shared_judge().verify_many(items) if items else []
+        return judge().verify_many(items) if items else []
     except (LabError, OSError) as error:
         return [unjudged(f"the judge failed: {error}") for _ in items]
 

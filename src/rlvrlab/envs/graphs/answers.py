@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 from rlvrlab.types import ErrorKind
@@ -22,9 +23,11 @@ T = TypeVar("T")
 MAX_TEXT, MAX_COMMAS, MAX_LISTS, MAX_TOKEN = 100_000, 5_000, 200, 200
 BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 ARROWS = re.compile(r"->|→")
-LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|boxed)\{([^{}]*)\}")
+LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|boxed)\{(.*)\}", re.DOTALL)
 WRAPPING = " \t\r\n\"'`*_\\$“”‘’«»"
-FULL_WIDTH = str.maketrans("［］【】，", "[][],")
+FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {ord("【"): "[", ord("】"): "]"}
+OUTER = re.compile(r"(?<!\\)\[[^\[\]]*\]")
+"""A pair of brackets once the lists within are gone; \\[ … \\] is mathematics."""
 INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
 NUMBER = re.compile(r"-?(?:[0-9]{1,12}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,3})")
 
@@ -95,20 +98,22 @@ class Names:
 
 
 def bare(token: str) -> str:
-    """A token without what people and models wrap around it."""
-    token = unicodedata.normalize("NFKC", token).replace("\\_", "_")
-    token = LATEX.sub(r"\1", token).strip(WRAPPING)
+    """A token without what people and models wrap around it.
+
+    Only the width of characters is made one: by NFKC a power would be a digit (2⁴ would be 24), and № would be No.
+    """
+    if not token.isascii():
+        token = unicodedata.normalize("NFC", token.translate(FULL_WIDTH))
+    token = token.replace("\\_", "_").strip(WRAPPING)
+    while wrapped := LATEX.fullmatch(f"\\{token}"):  # the backslash is part of the wrapping
+        token = wrapped[1].strip(WRAPPING)
     return " ".join(token.split())
 
 
-def index_finder(n: int) -> Callable[[str], int | None]:
-    """Numbers 0 … n-1, written plainly."""
-
-    def find(token: str) -> int | None:
-        token = bare(token) if len(token) <= MAX_TOKEN else ""
-        return int(token) if INDEX.fullmatch(token) and int(token) < n else None
-
-    return find
+def index_below(n: int, token: str) -> int | None:
+    """One of the numbers 0 … n-1, written plainly."""
+    token = bare(token) if len(token) <= MAX_TOKEN else ""
+    return int(token) if INDEX.fullmatch(token) and int(token) < n else None
 
 
 def read_names(text: str, names: Sequence[str]) -> tuple[int, ...]:
@@ -123,12 +128,12 @@ def read_indices(text: str, n: int, size: int) -> tuple[int, ...]:
     fitting = [tokens for tokens in lists if len(tokens) == size]
     if not fitting:
         raise Unreadable(ErrorKind.RULE, f"no list of {size} numbers")
-    return _whole(_only([_resolve(tokens, index_finder(n)) for tokens in fitting]))
+    return _whole(_only([_resolve(tokens, partial(index_below, n)) for tokens in fitting]))
 
 
 def read_numbers(text: str, n: int) -> tuple[int, ...]:
     """The only list of numbers below n in a text, however long."""
-    return _only_known([_resolve(content.split(","), index_finder(n)) for content in _contents(text)])
+    return _only_known([_resolve(content.split(","), partial(index_below, n)) for content in _contents(text)])
 
 
 def read_pair(text: str, sizes: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -139,7 +144,7 @@ def read_pair(text: str, sizes: tuple[int, int]) -> tuple[tuple[int, ...], tuple
     if len(numeric) < 2 or len(numeric) % 2 or len(pairs) != 1:
         raise Unreadable(ErrorKind.SYNTAX, f"{len(numeric)} lists of numbers where two belong")
     first, second = [
-        _whole(_resolve(content.split(","), index_finder(n)))
+        _whole(_resolve(content.split(","), partial(index_below, n)))
         for content, n in zip(next(iter(pairs)), sizes, strict=True)
     ]
     if len(first) != len(second):
@@ -148,17 +153,22 @@ def read_pair(text: str, sizes: tuple[int, int]) -> tuple[tuple[int, ...], tuple
 
 
 def read_marked(text: str, alone: bool, understand: Callable[[str], T | None]) -> T:
-    """What stands after ###; headings are no answers, two different answers are hedging."""
+    """What stands after the last ###: the answer is to be finished with it, and words after one may take it back.
+
+    Headings before it are no answers; two different answers are hedging.
+    """
     marked = text.split("###")[1:] if "###" in text else [text] if alone else []
     if not marked:
         raise Unreadable(ErrorKind.FORMAT, "no answer after ###")
     if len(marked) > MAX_LISTS:
         raise Unreadable(ErrorKind.SYNTAX, f"{len(marked)} marks ###")
-    short = [bare(part).removesuffix(".").strip(WRAPPING) for part in marked if len(part) <= MAX_TOKEN]
-    understood = {answer: None for answer in map(understand, short) if answer is not None}
-    if len(understood) != 1:
-        raise Unreadable(ErrorKind.SYNTAX, "several answers" if understood else "no plain answer after ###")
-    return next(iter(understood))
+    short = [bare(part).removesuffix(".").strip(WRAPPING) if len(part) <= MAX_TOKEN else "" for part in marked]
+    *earlier, last = map(understand, short)
+    if last is None:
+        raise Unreadable(ErrorKind.SYNTAX, "no plain answer after the last ###")
+    if any(answer not in (None, last) for answer in earlier):
+        raise Unreadable(ErrorKind.SYNTAX, "several answers")
+    return last
 
 
 def yes_or_no(token: str) -> bool | None:
@@ -179,9 +189,18 @@ def _contents(text: str) -> list[str]:
     contents = [ARROWS.sub(",", content) for content in BRACKETS.findall(text)]
     if not contents:
         raise Unreadable(ErrorKind.FORMAT, "no list in square brackets")
+    if text.count("[") > len(contents) and _in_a_list(text):
+        raise Unreadable(ErrorKind.SYNTAX, "a list within a list")
     if len(contents) > MAX_LISTS:
         raise Unreadable(ErrorKind.SYNTAX, f"{len(contents)} lists")
     return contents
+
+
+def _in_a_list(text: str) -> bool:
+    """Whether a list stands in brackets with anything but lists beside it, or in more than one pair."""
+    outside = BRACKETS.sub("", text)
+    held = [pair[1:-1].strip(" \t\r\n,;\\") for pair in OUTER.findall(outside)]
+    return any(held) or OUTER.search(BRACKETS.sub("", outside)) is not None
 
 
 def _trimmed(tokens: list[str]) -> list[str]:

@@ -18,14 +18,14 @@ from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import Literal
+from typing import ClassVar, Literal
 
 from rlvrlab.envs.base import CHECKED_PROBLEMS, BaseEnvironment
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.cheats import cheats
 from rlvrlab.envs.graphs.peers import SUITE, peer_verdict
 from rlvrlab.envs.graphs.production import STYLES, Batch, produce
-from rlvrlab.envs.graphs.tasks.base import Instance
+from rlvrlab.envs.graphs.tasks.base import Instance, Task
 from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
@@ -36,9 +36,40 @@ MODES = ("strict", *SUITE)
 PEER_TASKS = {*NP, *POLYNOMIAL, *GRAPHWIZ}
 
 
+class GraphQuestions(BaseEnvironment):
+    """What environments share whose questions come with a proved answer."""
+
+    mode: Literal["strict", "grapharena", "npgmuse", "graphwiz"] = "strict"
+    style: Style | Literal[""] = ""
+    known_tasks: ClassVar[Mapping[str, Task]] = TASKS
+
+    def gold(self, problem: Problem) -> str | None:
+        """The proved answer the problem came with, in the form the style asks for."""
+        answer: str = problem.reference["answer"]
+        if self.style == "bare":
+            return answer
+        return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
+
+    def verify(self, problem: Problem, text: str) -> Verdict:
+        """Judge one completion's text."""
+        reference = problem.reference
+        task, instance = self.known_tasks[reference["task"]], Instance.from_plain(reference)
+        if self.mode == "strict":
+            return judge(task, instance, reference["optimum"], text, self.style or "plain")
+        return peer_verdict(self.mode, task, instance, reference["optimum"], reference.get("answer", ""), text)
+
+    def cheats(self, problem: Problem) -> Mapping[str, str]:
+        """Every known way to ask for the reward without a right answer; the other modes accept most of them."""
+        if self.mode != "strict":
+            return {}
+        reference = problem.reference
+        task, instance = self.known_tasks[reference["task"]], Instance.from_plain(reference)
+        return cheats(task, instance, reference["optimum"], reference["answer"], problem.prompt, self.style or "plain")
+
+
 @register("env", "graph")
 @dataclass(frozen=True)
-class GraphEnvironment(BaseEnvironment):
+class GraphEnvironment(GraphQuestions):
     """TSP, GED, MCP, MIS, MVC, MCS with proved optima, and any other graph task by name."""
 
     tasks: tuple[str, ...] = NP
@@ -55,7 +86,7 @@ class GraphEnvironment(BaseEnvironment):
     workers: Count = 1
     """Processes that make instances; the result does not depend on it."""
 
-    version = "1"
+    version = "2"
 
     def __post_init__(self) -> None:
         for name in self.tasks:
@@ -65,8 +96,7 @@ class GraphEnvironment(BaseEnvironment):
                 raise UserError(f"{self.name}: mode {self.mode!r} has no task {name!r}; leave it out or take strict")
         if not self.tasks or len(set(self.tasks)) < len(self.tasks):
             raise UserError(f"{self.name}: tasks = {list(self.tasks)}: give some, each once")
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= {1, 2, 3, 4, 5}:
-            raise UserError(f"{self.name}: levels = {list(self.levels)}: give some of 1 to 5, each once")
+        self.refuse_other("levels", range(1, 6), "give some of 1 to 5, each once")
         bands = list(zip(self.sizes[::2], self.sizes[1::2], strict=False))
         paired = len(self.sizes) % 2 == 0 and len(bands) in (0, 1, len(self.levels))
         if not paired or any(not 4 <= fewest <= most <= 100 for fewest, most in bands):
@@ -112,29 +142,6 @@ class GraphEnvironment(BaseEnvironment):
             return TASKS[name].bands[level - 1]
         place = 2 * self.levels.index(level) if len(self.sizes) > 2 else 0
         return self.sizes[place], self.sizes[place + 1]
-
-    def gold(self, problem: Problem) -> str | None:
-        """The proved answer the problem came with."""
-        answer: str = problem.reference["answer"]
-        if self.style == "bare":
-            return answer
-        return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
-
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion's text."""
-        reference = problem.reference
-        task, instance, optimum = TASKS[reference["task"]], Instance.from_plain(reference), reference["optimum"]
-        if self.mode == "strict":
-            return judge(task, instance, optimum, text, self.style)
-        return peer_verdict(self.mode, task, instance, optimum, reference.get("answer", ""), text)
-
-    def cheats(self, problem: Problem) -> Mapping[str, str]:
-        """Every known way to ask for the reward without a right answer; the other modes accept most of them."""
-        if self.mode != "strict":
-            return {}
-        reference = problem.reference
-        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
-        return cheats(task, instance, reference["optimum"], reference["answer"], problem.prompt, self.style)
 
 
 @register("env", "graph_p")

@@ -18,21 +18,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.graphs.answers import Style
+from rlvrlab.envs.graphs.environment import GraphQuestions
 from rlvrlab.envs.graphs.graph import Graph
 from rlvrlab.envs.graphs.production import STYLES
 from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance
 from rlvrlab.envs.graphs.tasks.nlgraph import NLGRAPH_TASKS
-from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.keys import state_of
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.registry import register
-from rlvrlab.types import Check, Problem, Role, Verdict
+from rlvrlab.types import Check, Problem, Role
 
 Rows = Mapping[str, Mapping[str, str]]
 PAIRS = r"\((\d+),(\d+)\)"
@@ -83,7 +83,7 @@ FILES: dict[Role, str] = {"train": "train.json", "dev": "main.json", "test": "te
 
 @register("env", "nlgraph")
 @dataclass(frozen=True)
-class NLGraph(BaseEnvironment):
+class NLGraph(GraphQuestions):
     """NLGraph's tasks from a folder."""
 
     folder: str = "nlgraph"
@@ -93,7 +93,8 @@ class NLGraph(BaseEnvironment):
     style: Style = "plain"
     """plain or chat: an answer after ###. think: <think>, then <answer> tags."""
 
-    version = "1"
+    version = "2"
+    known_tasks = NLGRAPH_TASKS
 
     def __post_init__(self) -> None:
         for name in self.tasks:
@@ -103,8 +104,7 @@ class NLGraph(BaseEnvironment):
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """The rows of the role's files in keyed order, tasks alternating."""
         rows = {name: shuffled(_load(self.folder, name, role), seed, "nlgraph", name, role) for name in self.tasks}
-        longest = max(map(len, rows.values()), default=0)
-        problems = [column[i] for i in range(longest) for column in rows.values() if i < len(column)]
+        problems = [problem for turn in zip_longest(*rows.values()) for problem in turn if problem is not None]
         if len(problems) < size:
             raise UserError(
                 f"nlgraph: {size} {role} problems asked for, {self.folder} has {len(problems)}; ask for fewer"
@@ -122,16 +122,6 @@ class NLGraph(BaseEnvironment):
         if not problems:
             raise UserError(f"{self.folder}: no task's {', '.join(FILES.values())} in it, e.g. cycle/test.json")
         return problems
-
-    def gold(self, problem: Problem) -> str | None:
-        """The proved answer after some thinking, in the form the style asks for."""
-        answer = problem.reference["answer"]
-        return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
-
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion's text."""
-        task = NLGRAPH_TASKS[problem.reference["task"]]
-        return judge(task, Instance.from_plain(problem.reference), problem.reference["optimum"], text, self.style)
 
     def self_check(self) -> list[Check]:
         """Gold must be correct and the cheats must not, on whichever files there are."""

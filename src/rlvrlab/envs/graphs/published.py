@@ -14,15 +14,13 @@ GraphArena publishes pickles, which run code when they are read: docs/graphs.md 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.data_files import Row
-from rlvrlab.envs.graphs.cheats import cheats
-from rlvrlab.envs.graphs.peers import peer_verdict
-from rlvrlab.envs.graphs.published_rows import PublishedRow, understood
+from rlvrlab.envs.graphs.environment import GraphQuestions
+from rlvrlab.envs.graphs.published_rows import PublishedRow, Unclear, understood
 from rlvrlab.envs.graphs.tasks.amounts import FORM as NUMBER_FORM
 from rlvrlab.envs.graphs.tasks.amounts import Amount
 from rlvrlab.envs.graphs.tasks.base import Instance, NumberedList, Solution, Task
@@ -33,15 +31,16 @@ from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
-from rlvrlab.types import Problem, Role, Verdict
+from rlvrlab.types import Problem, Role
 
 ORDER_FORM = " Finish with ### followed by the order of all nodes as a list in square brackets."
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+INNERMOST_LIST = re.compile(r"\[[^\[\]]*\]")
 
 
 @register("env", "graph_rows")
 @dataclass(frozen=True)
-class PublishedGraphs(DataSetEnvironment):
+class PublishedGraphs(GraphQuestions, DataSetEnvironment):
     """Published rows of GraphArena, NPG-Muse and GraphWiz, judged against proved answers."""
 
     path: str = ""
@@ -49,7 +48,7 @@ class PublishedGraphs(DataSetEnvironment):
     mode: Literal["strict", "grapharena", "npgmuse", "graphwiz"] = "strict"
     """Whose verdicts: strict, or those of another scorer with all its mistakes, for comparison only."""
 
-    version = "1"
+    version = "2"
 
     def made(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Nothing is made here."""
@@ -58,7 +57,10 @@ class PublishedGraphs(DataSetEnvironment):
 
     def read_row(self, row: Row) -> Read | None:
         """The row's question with a proved answer; None where nothing can be proved or strictly judged."""
-        known = understood(row)
+        try:
+            known = understood(row)
+        except Unclear:
+            return None
         task = TASKS[known.task]
         solution = task.solve(known.instance)
         if solution is None:
@@ -67,26 +69,6 @@ class PublishedGraphs(DataSetEnvironment):
         if judge(task, known.instance, solution.optimum, sample.reference["answer"], "plain").correct is not True:
             return None  # two nodes share a name, or the right answer is an empty list
         return Read.by_text(known.question, lambda role: [self._problem(known, task, solution, role)])
-
-    def gold(self, problem: Problem) -> str | None:
-        """The proved answer."""
-        return f"<think>\nI compare.\n</think>\n{problem.reference['answer']}"
-
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion's text."""
-        reference = problem.reference
-        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
-        if self.mode == "strict":
-            return judge(task, instance, reference["optimum"], text, "plain")
-        return peer_verdict(self.mode, task, instance, reference["optimum"], reference["answer"], text)
-
-    def cheats(self, problem: Problem) -> Mapping[str, str]:
-        """Every known way to ask for the reward without a right answer; the other modes accept most of them."""
-        if self.mode != "strict":
-            return {}
-        reference = problem.reference
-        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
-        return cheats(task, instance, reference["optimum"], reference["answer"], problem.prompt, "plain")
 
     def _problem(self, known: PublishedRow, task: Task, solution: Solution, role: Role) -> Problem:
         nodes = known.instance.graphs[0].n
@@ -117,6 +99,8 @@ def agrees(published: str, task: Task, instance: Instance, solution: Solution) -
     if isinstance(task, Decision):
         return ("yes" in published.lower()) == bool(solution.optimum)
     if isinstance(task, NumberedList):
-        return judge(task, instance, solution.optimum, published, "plain").correct is True
+        orders = INNERMOST_LIST.findall(published)  # one order, or a list of several that are right
+        found = [judge(task, instance, solution.optimum, f"### {order}", "plain").correct for order in orders]
+        return bool(found) and all(found)
     numbers = NUMBER.findall(published)
     return bool(numbers) and float(numbers[-1]) == solution.optimum

@@ -35,6 +35,8 @@ WIZ_WORDS = {
     "flow": "maximum flow", "substructure": "subgraph G'", "connectivity": "Is there a path between",
 }  # fmt: skip
 DIRECTED = ("bipartite", "topology", "flow", "substructure")
+LOOPS_COUNT = ("GED", "MCS", "MIS", "MVC")
+"""Of GraphArena's tasks, those whose answer an edge from a node to itself would change."""
 ENDS = {"Neighbor": ("node1", "node2"), "Distance": ("source", "target")}
 ASKED = re.compile(r"(?:common neighbors of|shortest path between) (.+) in this network")
 ROAD = re.compile(r"^(.+?) to (.+?): (\d+)\s*$", re.MULTILINE)
@@ -44,6 +46,10 @@ NODE_WEIGHT = re.compile(r"\[\s*(\d+)\s*,\s*(\d+)\s*\]")
 PAIR = re.compile(r"node (\d+) (?:and|to) node (\d+)")
 COUNT = re.compile(r"numbered from 0 to (\d+)")
 LETTERS = re.compile(r"numbered from a to ([a-z])")
+
+
+class Unclear(Exception):
+    """The row's graph is not simple where that decides the answer: an edge twice, or from a node to itself."""
 
 
 class PublishedRow(NamedTuple):
@@ -59,7 +65,10 @@ class PublishedRow(NamedTuple):
 
 
 def understood(row: Row) -> PublishedRow:
-    """A row in one of the three shapes; a KeyError, ValueError or TypeError says what is wrong with it."""
+    """A row in one of the three shapes; a KeyError, ValueError or TypeError says what is wrong with it.
+
+    Unclear where the row is well formed and asks about a graph that the tasks here have no notion of.
+    """
     if "input_prompt" in row:
         question = row["input_prompt"]
         task = _task(row.get("task"), question, WIZ_WORDS, GRAPHWIZ)
@@ -88,21 +97,23 @@ def _named(task: str, facts: Mapping[str, Any], question: str) -> Instance:
     plain = facts["graph"]
     plain = json.loads(plain) if isinstance(plain, str) else plain
     if isinstance(plain, list):
-        return Instance(tuple([_graph(one, labelled=task == "GED")[0] for one in plain]))
-    graph, places, names = _graph(plain, labelled=False)
+        return Instance(tuple([_graph(one, task)[0] for one in plain]))
+    graph, places, names = _graph(plain, task)
     if task == "TSP":
         return _roads(names, question)
     query = tuple([places[_hashable(facts[end])] for end in ENDS[task]]) if ENDS.get(task, ("?",))[0] in facts else ()
     return Instance((graph,), names, query or _asked_about(task, question, names))
 
 
-def _graph(plain: Mapping[str, Any], *, labelled: bool) -> tuple[Graph, dict[Any, int], tuple[str, ...]]:
+def _graph(plain: Mapping[str, Any], task: str) -> tuple[Graph, dict[Any, int], tuple[str, ...]]:
     """The graph, the place of each node id, and the names."""
     nodes = plain["nodes"]
     places = {_hashable(node["id"]): place for place, node in enumerate(nodes)}
     ends = plain["links"] if "links" in plain else plain["edges"]
     pairs = {tuple(sorted((places[_hashable(e["source"])], places[_hashable(e["target"])]))) for e in ends}
-    labels = tuple([str(node["label"]) for node in nodes]) if labelled else ()
+    if task in LOOPS_COUNT and any(u == v for u, v in pairs):
+        raise Unclear
+    labels = tuple([str(node["label"]) for node in nodes]) if task == "GED" else ()
     names = tuple([str(node.get("name", node["id"])) for node in nodes])
     return Graph(len(nodes), tuple(sorted((u, v) for u, v in pairs if u != v)), labels=labels), places, names
 
@@ -166,7 +177,8 @@ def _edges(size: int, found: Sequence[tuple[str, str, str]], directed: bool) -> 
         u, v = (int(a), int(b)) if directed else sorted((int(a), int(b)))
         if max(u, v) >= size:
             raise ValueError(f"edge ({a},{b}) leads to a node that there is not")
-        if u != v:
-            weights[u, v] = int(weight or 0)
+        if u == v or (u, v) in weights:
+            raise Unclear
+        weights[u, v] = int(weight or 0)
     given = tuple(weights.values()) if any(weight for *_, weight in found) else ()
     return Graph(size, tuple(weights), directed, given)

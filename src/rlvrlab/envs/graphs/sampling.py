@@ -59,9 +59,8 @@ def walked(random: Random, near: Near, size: int) -> list[int]:
 
 def cut_out(random: Random, near: Near, nodes: list[int]) -> Graph:
     """The induced subgraph in random numbering."""
-    inside = set(nodes)
     place = {v: i for i, v in enumerate(nodes)}
-    adjacency = [sum(1 << place[u] for u in near[v] if u in inside) for v in nodes]
+    adjacency = [sum(1 << place[u] for u in near[v] if u in place) for v in nodes]
     return shuffled_nodes(random, induced(adjacency, range(len(nodes))))
 
 

@@ -1,5 +1,3 @@
 """Mathematics with a known final answer in a box. See environment.py for an example row and the traps."""
 
-from rlvrlab.envs.mathematics.environment import Mathematics
-
-__all__ = ["Mathematics"]
+from rlvrlab.envs.mathematics.environment import Mathematics as Mathematics

@@ -17,20 +17,19 @@ of the first capital in a sentence. A box that was only thought, never closes or
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, squeezed, unthought
-from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.answers import KEPT, asked_for, same, squeezed, unthought
+from rlvrlab.envs.base import DataSetEnvironment, JudgesTogether, Read
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
-from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, boxed
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.randomness import key_bits
@@ -42,14 +41,12 @@ PROMPTS = {
     "think": "{question}\nThink first, inside <think> </think>. Then put the final answer{letter} in \\boxed{{}}.",
 }
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
-PERCENT = re.compile(r"%|\bper\s?cent", re.IGNORECASE)
-"""A question about percentages."""
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 @register("env", "math")
 @dataclass(frozen=True)
-class Mathematics(DataSetEnvironment):
+class Mathematics(JudgesTogether, DataSetEnvironment):
     """Problems whose final answer is a number, an expression or a choice."""
 
     path: str = ""
@@ -57,11 +54,10 @@ class Mathematics(DataSetEnvironment):
     style: Literal["plain", "think"] = "plain"
     """think: the reasoning stands in <think> tags, the answer after them."""
 
-    version = "4"
+    version = "6"
 
     def __post_init__(self) -> None:
-        if self.style not in PROMPTS:
-            raise UserError(f'math: style = {self.style!r}: allowed: "plain", "think"')
+        self.refuse_other("style", PROMPTS)
 
     def made(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Exercises of synthetic.py."""
@@ -75,10 +71,6 @@ class Mathematics(DataSetEnvironment):
     def gold(self, problem: Problem) -> str | None:
         """The reference in a box."""
         return self._complete(problem.reference["answer"])
-
-    def verify(self, problem: Problem, text: str) -> Verdict:
-        """Judge one completion."""
-        return self.verify_many([(problem, text)])[0]
 
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """What is plain is settled here; the rest goes to the jailed worker in one batch."""
@@ -118,15 +110,14 @@ class Mathematics(DataSetEnvironment):
         tail = after_thinking(text, must_think=self.style == "think")
         answer = None if tail is None else boxed(tail)
         if not answer:
-            return _verdict(ErrorKind.FORMAT, "no closed box with an answer after the thinking", None)
+            return same(False, None, ErrorKind.FORMAT, "no closed box with an answer after the thinking")
         gold = problem.reference["answer"]
         if not problem.reference["choices"]:
-            return compared(answer, gold, percent=PERCENT.search(problem.prompt) is not None)
+            return compared(answer, gold, asked_for(problem.prompt))
         chosen = letters(answer)
         if chosen is None:
-            return _verdict(ErrorKind.SYNTAX, "a letter was expected", answer)
-        right = chosen == letters(gold)
-        return _verdict(ErrorKind.NONE if right else ErrorKind.WRONG, "" if right else "another answer", answer)
+            return same(False, answer, ErrorKind.SYNTAX, "a letter was expected")
+        return same(chosen == letters(gold), answer)
 
     def _complete(self, answer: str) -> str:
         return f"{'<think>.</think>' if self.style == 'think' else 'So'} \\boxed{{{answer}}}"
@@ -144,32 +135,26 @@ class Mathematics(DataSetEnvironment):
         )
 
 
-def compared(answer: str, gold: str, percent: bool = False) -> Verdict | tuple[MathTask, str]:
+def compared(answer: str, gold: str, asked: Collection[str] = ()) -> Verdict | tuple[MathTask, str]:
     """A verdict on an answer that is not a choice, or a task when it takes mathematics to judge it.
 
-    Where a percentage is asked for, `10%` is right for gold `10`.
+    Where a percentage is asked for, `10%` is right for gold `10`, and `10 cents` where coins are.
     """
-    if answer != gold.strip():
-        if UNPRINTABLE.search(answer) or is_hedged(answer, gold):
-            return _verdict(ErrorKind.SYNTAX, "not one answer", answer)
-        value, expected = exact(answer), exact(gold)
-        if value is None and expected is not None and no_number(answer):
-            return _verdict(ErrorKind.SYNTAX, "not one number", answer)
-        if value is None or expected is None:
-            return MathTask(gold, percent), answer
-        if value != expected:
-            return _verdict(ErrorKind.WRONG, "another answer", answer)
-    return _verdict(ErrorKind.NONE, "", answer)
+    if answer == gold.strip():
+        return same(True, answer)
+    if UNPRINTABLE.search(answer) or is_hedged(answer, gold):
+        return same(False, answer, ErrorKind.SYNTAX, "not one answer")
+    value, expected = exact(answer), exact(gold)
+    if value is None and expected is not None and no_number(answer):
+        return same(False, answer, ErrorKind.SYNTAX, "not one number")
+    if value is None or expected is None:
+        return MathTask(gold, percent="percent" in asked, cents="cent" in asked), answer
+    return same(value == expected, answer)
 
 
-def _verdict(error: ErrorKind, detail: str, answer: str | None) -> Verdict:
-    return _scored(Verdict(error is ErrorKind.NONE, error=error, detail=detail), answer)
-
-
-def _scored(verdict: Verdict, answer: str | None) -> Verdict:
+def _scored(verdict: Verdict, answer: str) -> Verdict:
     """With score, parts and the answer; one that could not be judged has no score."""
-    kept = answer and answer[:KEPT]
     if verdict.correct is None:
-        return replace(verdict, answer=kept)
+        return replace(verdict, answer=answer[:KEPT])
     parts = {"format": float(verdict.error in (ErrorKind.NONE, ErrorKind.WRONG)), "correct": float(verdict.correct)}
-    return replace(verdict, score=float(verdict.correct), parts=parts, answer=kept)
+    return replace(verdict, score=float(verdict.correct), parts=parts, answer=answer[:KEPT])

@@ -65,11 +65,9 @@ def _lettered_item(row: Row) -> Item | None:
             return _with_choices(question, options.values() if isinstance(options, dict) else options, gold)
         case {"question": question, "table": table, "choices": choices, "answer": gold}:  # tabmwp
             asked = _joined("\n", table, question)
-            return (
-                _with_choices(asked, choices, LETTERS[choices.index(gold)])
-                if choices
-                else Item(asked, _joined("", gold), 0)
-            )
+            if not choices:
+                return Item(asked, _joined("", gold), 0)
+            return _with_choices(asked, choices, LETTERS[choices.index(gold)])
         case {"question": question, "choices": choices, "answer": index}:  # mmlu_stem
             return _with_choices(question, choices, LETTERS[int(index)])
         case {"question": question, "choice_answer": letter}:  # cn_middle_school

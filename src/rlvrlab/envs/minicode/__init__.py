@@ -3,6 +3,4 @@
 See environment.py for an example row and the traps.
 """
 
-from rlvrlab.envs.minicode.environment import Minicode
-
-__all__ = ["Minicode"]
+from rlvrlab.envs.minicode.environment import Minicode as Minicode

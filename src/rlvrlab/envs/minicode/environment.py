@@ -24,8 +24,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
+from rlvrlab.envs.answers import in_turn
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
 from rlvrlab.envs.code.rewriting import same_program
+from rlvrlab.envs.json_values import distinct_keys
 from rlvrlab.envs.minicode import feedback
 from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
 from rlvrlab.envs.minicode.grammar import show
@@ -67,31 +69,25 @@ class Minicode(JudgedEnvironment):
     every_test = True
 
     def __post_init__(self) -> None:
-        if not self.skills or len(set(self.skills)) < len(self.skills) or not set(self.skills) <= set(MAKERS):
-            raise UserError(f"minicode: skills = {list(self.skills)}: give some of {', '.join(MAKERS)}, each once")
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
-            raise UserError(f"minicode: levels = {list(self.levels)}: give distinct levels from 1 to {max(LEVELS)}")
+        self.refuse_other("skills", MAKERS, f"give some of {', '.join(MAKERS)}, each once")
+        self.refuse_other("levels", LEVELS, f"give distinct levels from 1 to {max(LEVELS)}")
         if not 0 <= self.examples <= PUBLIC_CASES:
             raise UserError(f"minicode: examples = {self.examples}: 0 to {PUBLIC_CASES}")
         if not 4 <= self.tests <= 64:
             raise UserError(f"minicode: tests = {self.tests}: 4 to 64")
-        if self.style not in ("bare", "chat"):
-            raise UserError(f'minicode: style = {self.style!r}: allowed: "bare", "chat"')
+        self.refuse_other("style", ("bare", "chat"))
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems, skill by skill and level by level; a shorter list is the beginning of a longer one."""
         kinds = [(skill, level) for level in self.levels for skill in self.skills]
         streams = [self._stream(skill, level, role, seed) for skill, level in kinds]
-        problems: list[Problem] = []
-        for index in range(size):
-            problem = next(streams[index % len(streams)], None)
-            if problem is None:
-                skill, level = kinds[index % len(kinds)]
-                raise UserError(
-                    f"minicode: {size} {role} problems asked for, but a long search found only {index // len(kinds)} "
-                    f"different ones of {skill} at level {level}; ask for fewer, or add levels or skills"
-                )
-            problems.append(problem)
+        problems = in_turn(streams, size)
+        if len(problems) < size:
+            each, (skill, level) = len(problems) // len(kinds), kinds[len(problems) % len(kinds)]
+            raise UserError(
+                f"minicode: {size} {role} problems asked for, but a long search found only {each} "
+                f"different ones of {skill} at level {level}; ask for fewer, or add levels or skills"
+            )
         return problems
 
     def gold(self, problem: Problem) -> str | None:
@@ -155,7 +151,7 @@ class Minicode(JudgedEnvironment):
             return refused(ErrorKind.FORMAT, "no value where it belongs")
         try:  # JSON with Python's quotes: nothing runs
             long = len(answer) > LONGEST_VALUE
-            value = None if long else show(json.loads(answer.replace("'", '"'), object_pairs_hook=_distinct))
+            value = None if long else show(json.loads(answer.replace("'", '"'), object_pairs_hook=distinct_keys))
         except (ValueError, RecursionError):
             value = None
         if value is None:
@@ -185,9 +181,3 @@ class Minicode(JudgedEnvironment):
                 seen.add(problem.prompt)
                 fruitless = 0
                 yield problem
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key twice")
-    return dict(pairs)

@@ -47,14 +47,9 @@ class Pool:
 
 
 def operation(
-    name: str,
-    parameters: Sequence[Any],
-    text: str,
-    words: str,
-    make: Callable[[Any], Meaning],
-    gives: Kind | None = None,
-    takes: Kind = "list",
-) -> tuple[Atom, ...]:
+    name: str, parameters: Sequence[Any], text: str, words: str, make: Callable[[Any], Meaning],
+    gives: Kind | None = None, takes: Kind = "list",
+) -> tuple[Atom, ...]:  # fmt: skip
     """One atom per parameter; K in text and words stands for it, | separates the wordings."""
     return tuple(
         Atom(

@@ -94,25 +94,18 @@ def with_idle_work(program: Program, random: Random) -> list[str]:
     """Its statements and some that change nothing; always more characters than before."""
     statements = [*(atom.text for atom in program.atoms), program.end.text]
     way = random.randrange(5)
-    if way == 0 and (places := _places(program, "add")):
-        place = random.choice(places)
+    numbered = [(place, atom) for place, atom in enumerate(program.atoms) if type(atom.parameter) is int]
+    adds = [place for place, atom in numbered if atom.operation == "add" and atom.takes == "list"]
+    sorts = [place for place, atom in enumerate(program.atoms) if atom.operation in ("sort", "uniq")]
+    if way == 0 and adds:
+        place = random.choice(adds)
         part = random.randint(1, 5)
         rest = program.atoms[place].parameter - part
         statements[place : place + 1] = [f"x=[v+{part} for v in x]", f"x=[v{rest:+d} for v in x]"]
-    elif way == 1 and (places := _places(program, "sort")):
-        statements.insert(random.choice(places), random.choice(BEFORE_SORT))
+    elif way == 1 and sorts:
+        statements.insert(random.choice(sorts), random.choice(BEFORE_SORT))
     else:
         place = random.randrange(len(statements))
         kind = program.atoms[place].takes if place < len(program.atoms) else program.end.takes
         statements[place:place] = random.choice(IDLE[kind])
     return statements
-
-
-def _places(program: Program, operation: str) -> list[int]:
-    """Where the program does this; `add` only where a number is added to the items of a list."""
-    wanted = ("sort", "uniq") if operation == "sort" else (operation,)
-    return [
-        place
-        for place, atom in enumerate(program.atoms)
-        if atom.operation in wanted and (operation != "add" or (atom.takes == "list" and type(atom.parameter) is int))
-    ]

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rlvrlab.envs.answers import unthought
+
 
 def query_cheats(gold: str, rows: Sequence[Sequence[Any]], table: str) -> dict[str, str]:
     """Cheats in the query; `rows` is what gold returns on the shown database."""
@@ -50,17 +52,12 @@ def bombs(table: str) -> dict[str, str]:
 def text_cheats(gold: str, prompt: str) -> dict[str, str]:
     """Cheats in the text around the query: it stands in the wrong place, or is not the last word."""
     block = f"```sql\n{gold}\n```"
-    return {
-        "only thought": f"<think>{block}</think>",
-        "thinking without an end": f"<think>{block}",
-        "in a reopened think": f"<think>.</think><think>{block}",
+    return unthought(block, prompt) | {
         "open block": f"<think>.</think>```sql\n{gold}",
         "another language after it": f"<think>.</think>{block}\n```python\nprint(1)\n```",
         "wrong block after it": f"<think>.</think>{block}\n```sql\nSELECT 42\n```",
         "prose before a bare query": f"<think>.</think>The query is {gold}",
         "no query": "<think>.</think>",
-        "prompt echoed": prompt,
-        "no text": "",
     }
 
 

@@ -116,9 +116,8 @@ def schema_of(database: Path) -> str:
 @lru_cache(maxsize=1000)
 def _schema(database: Path, _: tuple[int, ...]) -> str:
     """The same, read again only when the file has changed."""
-    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND sql NOT NULL ORDER BY rowid")
-        return ";\n".join(row[0].strip() for row in found) + ";"
+    found = rows_of(str(database), "SELECT sql FROM sqlite_master WHERE type = 'table' AND sql NOT NULL ORDER BY rowid")
+    return ";\n".join(row[0].strip() for row in found) + ";"
 
 
 def rows_of(database: str, trusted_query: str) -> list[Any]:

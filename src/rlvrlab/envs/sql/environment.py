@@ -70,10 +70,8 @@ class Sql(JudgedEnvironment, LocatedPath):
     version = "2"
 
     def __post_init__(self) -> None:
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
-            raise UserError(f"sql: levels = {list(self.levels)}: give distinct levels from 1 to {max(LEVELS)}")
-        if self.style not in ("plain", "think"):
-            raise UserError(f'sql: style = {self.style!r}: allowed: "plain", "think"')
+        self.refuse_other("levels", LEVELS, f"give distinct levels from 1 to {max(LEVELS)}")
+        self.refuse_other("style", ("plain", "think"))
         if not 0 < self.timeout_s <= 60:
             raise UserError(f"sql: timeout_s = {self.timeout_s}: need more than 0 and at most 60")
 

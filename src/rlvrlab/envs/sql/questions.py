@@ -45,10 +45,6 @@ class Draw(NamedTuple):
         """What identifies a row to a reader."""
         return "name" if table is self.schema.thing else "id"
 
-    def number(self, table: Table) -> Column:
-        """A numeric column of a table."""
-        return self.pick(table.numbers)
-
     def condition(self, table: Table, prefix: str = "") -> tuple[str, str]:
         """A condition in words and in SQL."""
         return self.condition_on(self.pick(table.columns), prefix)
@@ -95,14 +91,14 @@ def _count(draw: Draw) -> Question:
 
 def _aggregate(draw: Draw) -> Question:
     table = draw.table()
-    number, (named, function) = draw.number(table).name, draw.pick(AGGREGATES)
+    number, (named, function) = draw.pick(table.numbers).name, draw.pick(AGGREGATES)
     words, sql = draw.condition(table)
     text = f"What is {named} {number} of all {table.plural} whose {words}?"
     return Question(text, f"SELECT {function}({number}) FROM {table.name} WHERE {sql}")
 
 
 def _known(draw: Draw) -> Question:
-    table, number = draw.schema.event, draw.number(draw.schema.event).name
+    table, number = draw.schema.event, draw.pick(draw.schema.event.numbers).name
     word = draw.pick(table.words).name
     text = (
         f"How many {table.plural} have a known {number}, and how many different {word} values do {table.plural} have?"
@@ -112,7 +108,7 @@ def _known(draw: Draw) -> Question:
 
 def _group(draw: Draw) -> Question:
     table = draw.table()
-    word, number, (named, function) = draw.pick(table.words).name, draw.number(table).name, draw.pick(AGGREGATES)
+    word, number, (named, function) = draw.pick(table.words).name, draw.pick(table.numbers).name, draw.pick(AGGREGATES)
     text = f"For each {word} of the {table.plural}, give the {word} and {named} {number}."
     return Question(text, f"SELECT {word}, {function}({number}) FROM {table.name} GROUP BY {word}")
 
@@ -145,7 +141,7 @@ def _partners(draw: Draw) -> Question:
 
 def _totals(draw: Draw) -> Question:
     thing, event, join = _joined(draw)
-    number, (named, function) = draw.number(event).name, draw.pick(AGGREGATES)
+    number, (named, function) = draw.pick(event.numbers).name, draw.pick(AGGREGATES)
     words, sql = draw.condition(thing, f"{thing.name}.")
     text = (
         f"For every {thing.name} whose {words} and that has any {event.plural}, "
@@ -167,14 +163,14 @@ def _across(draw: Draw) -> Question:
 
 def _above_average(draw: Draw) -> Question:
     table = draw.table()
-    number, shown = draw.number(table).name, draw.shown(table)
+    number, shown = draw.pick(table.numbers).name, draw.shown(table)
     text = f"List the {shown} of all {table.plural} whose {number} is above the average {number} of all {table.plural}."
     return Question(text, f"SELECT {shown} FROM {table.name} WHERE {number} > (SELECT AVG({number}) FROM {table.name})")
 
 
 def _top(draw: Draw) -> Question:
     table = draw.schema.thing
-    number, many = draw.number(table).name, int(draw.random.integers(2, 5))
+    number, many = draw.pick(table.numbers).name, int(draw.random.integers(2, 5))
     named, order = draw.pick([("largest", "DESC"), ("smallest", "ASC")])
     text = (
         f"Give name and {number} (in this order) of the {many} {table.plural} with the {named} {number}, {named} first."
@@ -209,7 +205,7 @@ def _busiest(draw: Draw) -> Question:
 
 def _above_own(draw: Draw) -> Question:
     thing, event, _ = _joined(draw)
-    number, reference = draw.number(event).name, draw.schema.reference
+    number, reference = draw.pick(event.numbers).name, draw.schema.reference
     text = f"List the id of every {event.name} whose {number} is above the average {number} of the same {thing.name}."
     inner = f"SELECT AVG(o.{number}) FROM {event.name} o WHERE o.{reference} = e.{reference}"
     return Question(text, f"SELECT e.id FROM {event.name} e WHERE e.{number} > ({inner})")

@@ -26,7 +26,6 @@ from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
-from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import SPACE, after_thinking, fenced
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
@@ -57,10 +56,8 @@ class Zebra(DataSetEnvironment):
     version = "1"
 
     def __post_init__(self) -> None:
-        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(SIZES):
-            raise UserError(f"zebra: levels = {list(self.levels)}: give distinct levels from 1 to {max(SIZES)}")
-        if self.style not in ("plain", "think"):
-            raise UserError(f'zebra: style = {self.style!r}: allowed: "plain", "think"')
+        self.refuse_other("levels", SIZES, f"give distinct levels from 1 to {max(SIZES)}")
+        self.refuse_other("style", ("plain", "think"))
 
     def made(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Puzzles of maker.py, levels in turn."""

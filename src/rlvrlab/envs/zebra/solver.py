@@ -12,8 +12,6 @@ from typing import NamedTuple
 Domains = list[int]
 Grid = tuple[int, ...]
 """The house of every value."""
-
-
 PLACED = ("at", "not_at")
 """Kinds of clues about a house instead of another value."""
 

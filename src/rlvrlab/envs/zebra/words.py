@@ -28,11 +28,10 @@ def told(puzzle: Puzzle) -> tuple[str, dict[str, dict[str, str]]]:
     houses = len(puzzle.values[0])
     lines = [
         f"There are {houses} houses, numbered 1 to {houses} from left to right. "
-        "In each lives one person, and the persons differ in every attribute:"
+        "In each lives one person, and the persons differ in every attribute:",
+        *(f"- {name}: {', '.join(sorted(own))}" for name, own in zip(puzzle.attributes, puzzle.values, strict=True)),
+        "Clues:",
     ]
-    for name, values in zip(puzzle.attributes, puzzle.values, strict=True):
-        lines.append(f"- {name}: {', '.join(sorted(values))}")
-    lines.append("Clues:")
     for i, clue in enumerate(puzzle.clues, 1):
         named: dict[str, object] = {"one": _described(puzzle, clue.left)}
         named |= {"house": clue.right + 1} if clue.kind in PLACED else {"other": _described(puzzle, clue.right)}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -80,19 +81,12 @@ def _mutated_asserts(test: str, mode: Mode) -> str | None:
 
 def _other_assert(node: ast.stmt) -> ast.stmt | None:
     """`assert f(3) == 10` for `assert f(3) == 9`; None for any other statement."""
-    if not (isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare)):
-        return None
-    compare = node.test
-    if len(compare.ops) != 1 or not isinstance(compare.ops[0], ast.Eq) or not isinstance(compare.left, ast.Call):
-        return None
-    try:
-        wrong = other(ast.literal_eval(compare.comparators[0]))
-    except NOT_PYTHON:
-        return None
-    changed = copy.deepcopy(node)
-    assert isinstance(changed.test, ast.Compare)
-    changed.test.comparators = [ast.parse(repr(wrong), mode="eval").body]
-    return changed
+    match node:
+        case ast.Assert(ast.Compare(ast.Call() as call, [ast.Eq()], [right]), message):
+            with suppress(*NOT_PYTHON):
+                wrong = ast.parse(repr(other(ast.literal_eval(right))), mode="eval").body
+                return ast.Assert(ast.Compare(call, [ast.Eq()], [wrong]), message)
+    return None
 
 
 def other(value: Any) -> Any:
@@ -118,12 +112,9 @@ def other(value: Any) -> Any:
 
 def _other_output(printed: str) -> str:
     """Another output that differs in its words, not only in its spaces or its rounding."""
-    words = printed.split()
-    if not words:
-        return "1\n"
-    first = words[0]
+    first, *rest = printed.split() or ["0"]
     try:
-        words[0] = str(int(first) + 1)
+        changed = str(int(first) + 1)
     except ValueError:
-        words[0] = "x" + first
-    return " ".join(words) + "\n"
+        changed = f"x{first}"
+    return " ".join([changed, *rest]) + "\n"

@@ -106,10 +106,8 @@ def _results(reference: Mapping[str, Any]) -> Iterator[Any]:
         tree = _tree(test)
         for node in ast.walk(tree) if tree else ():
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
-                try:
+                with suppress(*NOT_PYTHON):
                     yield ast.literal_eval(node.comparators[0])
-                except NOT_PYTHON:
-                    continue
 
 
 def _hard_coded(tree: ast.Module, wanted: Iterable[Any]) -> str:
@@ -134,10 +132,8 @@ def _tree(program: str) -> ast.Module | None:
     lines = program[:LONGEST].split("\n")
     starts = [i for i in range(len(lines) - 1, 0, -1) if lines[i][:1].strip() and not lines[i].startswith("#")]
     for end in (len(lines), *starts[:3]):
-        try:
+        with suppress(*NOT_PYTHON):
             return parsed("\n".join(lines[:end]))
-        except NOT_PYTHON:
-            continue
     return None
 
 

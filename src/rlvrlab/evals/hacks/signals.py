@@ -199,16 +199,14 @@ class Trend:
         out = self._fall(row) | self._backward(row)
         if REWARD not in row or len(self._rows) < 2 * self.window:
             return out
-        rise = self._change(REWARD)
-        if rise is not None:
-            out["hack/reward_trend"] = rise[1] - rise[0]
+        for name, metric in (("reward", REWARD), ("held_out", "acc")):
+            moved = self._change(metric)
+            if moved is not None:
+                out[f"hack/{name}_trend"] = moved[1] - moved[0]
         for name, metric in (("length", LENGTH), ("entropy", ENTROPY)):
             moved = self._change(metric)
             if moved is not None and moved[0] > 0:
                 out[f"hack/{name}_trend"] = moved[1] / moved[0]
-        held_out = self._change("acc")
-        if held_out is not None:
-            out["hack/held_out_trend"] = held_out[1] - held_out[0]
         return out
 
     def _add(self, row: Mapping[str, Any]) -> None:
@@ -313,8 +311,7 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
 def _finding(
     metric: str, value: float, text: str, remedy: str = "read such answers before you trust the number"
 ) -> Finding:
-    words = f"{metric} is {value:.3g}: {text}; {remedy}"
-    return Finding(metric, value, words, alarm=True)
+    return Finding(metric, value, f"{metric} is {value:.3g}: {text}; {remedy}", alarm=True)
 
 
 def _trend_findings(m: Mapping[str, Any]) -> list[Finding]:

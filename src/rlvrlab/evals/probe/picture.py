@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from math import sqrt
 
-from rlvrlab.evals.probe.report import USEFUL_VARIANCE, OfProblem
+from rlvrlab.evals.probe.report import USEFUL_VARIANCE, OfProblem, by_kind
 from rlvrlab.evals.probe.verdict import IDEAL
 
 WIDTH, HEIGHT = 640, 420
@@ -34,8 +34,7 @@ def bands(problems: Sequence[OfProblem]) -> list[tuple[str, int, float]]:
 def scatter(problems: Sequence[OfProblem], title: str) -> str:
     """A whole SVG document; dots that coincide are one larger dot."""
     top = max([0.3, *(p.variance * 1.1 for p in problems)])
-    kinds = sorted({(p.problem.skill, p.level) for p in problems})
-    colour = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(kinds)}
+    colour = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(sorted(by_kind(problems)))}
     places = Counter((_x(p.accuracy), _y(p.variance, top), colour[p.problem.skill, p.level]) for p in problems)
     dots = [
         f'<circle cx="{x}" cy="{y}" r="{min(18.0, 2.5 * sqrt(count)):.1f}" fill="{fill}" fill-opacity="0.45"/>'
@@ -78,11 +77,8 @@ def _frame(title: str, top: float) -> list[str]:
 
 def _rings(problems: Sequence[OfProblem], colour: dict[tuple[str, str], str], top: float) -> list[str]:
     """A ring at the mean of each skill and level, and the first twelve names as a legend."""
-    groups: dict[tuple[str, str], list[OfProblem]] = defaultdict(list)
-    for p in problems:
-        groups[p.problem.skill, p.level].append(p)
     parts = []
-    for row, (kind, group) in enumerate(sorted(groups.items())):
+    for row, (kind, group) in enumerate(sorted(by_kind(problems).items())):
         x = _x(sum(p.accuracy for p in group) / len(group))
         y = _y(sum(p.variance for p in group) / len(group), top)
         name = _words(f"{kind[0]} level {kind[1]} ({len(group)})")

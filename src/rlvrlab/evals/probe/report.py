@@ -8,8 +8,8 @@ without bias from m ≥ k answers per problem: k of them drawn without replaceme
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import evaluate
+from rlvrlab.evals.metrics import grouped
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.statistics import estimate
 from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
@@ -181,9 +182,7 @@ def try_problems(
 
 def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
     """The numbers of a probe from its tries; those of one problem need not be neighbours."""
-    by_id: dict[str, list[Try]] = defaultdict(list)
-    for one in tries:
-        by_id[one.problem.id].append(one)
+    by_id = grouped(tries, lambda one: one.problem.id)
     whole = []
     for group in by_id.values():
         judged = [one for one in group if one.reward is not None]
@@ -200,8 +199,7 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
             unjudged=len(group) - len(judged),
         ))  # fmt: skip
     seen = [p for p in whole if p.rewards]
-    kinds = sorted({(p.problem.skill, p.level) for p in seen})
-    lines = [_line(*kind, [p for p in seen if (p.problem.skill, p.level) == kind]) for kind in kinds]
+    lines = [_line(*kind, group) for kind, group in sorted(by_kind(seen).items())]
     useful = []
     for k in sizes:
         enough = [p for p in seen if len(p.rewards) >= k]
@@ -216,6 +214,11 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
         n=max((len(group) for group in by_id.values()), default=0),
         gen_tokens=_mean([one.gen_tokens for one in tries]),
     )
+
+
+def by_kind(problems: Iterable[OfProblem]) -> dict[tuple[str, str], list[OfProblem]]:
+    """The problems of each skill and level."""
+    return grouped(problems, lambda p: (p.problem.skill, p.level))
 
 
 def _mean(values: Sequence[float]) -> float:

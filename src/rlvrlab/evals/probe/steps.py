@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
+from rlvrlab.evals.metrics import grouped
 from rlvrlab.evals.probe.report import Measured, Report, Try, measured
 from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import cut, swapped
@@ -76,7 +78,9 @@ def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> Ste
     if not formed:
         return None
     counts = [len(segment(one.text)) for one in list(formed.values())[:MOST_ANSWERS]]
-    failed = _spread([one for one in formed.values() if one.correct is False])
+    wrong = grouped([one for one in formed.values() if one.correct is False], lambda one: one.problem.id).values()
+    # The first failure of each problem, then the second of each.
+    failed = [one for turn in zip_longest(*wrong) for one in turn if one is not None][:MOST_FAILURES]
     edits = [(at, one.problem, text) for at, one in enumerate(failed) for text in _edits(one.text)]
     verdicts = env.verify_many([(problem, text) for _, problem, text in edits])
     right: list[list[bool]] = [[] for _ in failed]
@@ -92,15 +96,6 @@ def look_at_steps(tries: Sequence[Try], report: Report, env: Environment) -> Ste
         calls=len(edits),
         dead=1 - report.total.mixed.value,
     )
-
-
-def _spread(failed: Sequence[Try]) -> list[Try]:
-    """The first failure of each problem, then the second of each, up to MOST_FAILURES."""
-    order, seen = list[tuple[int, Try]](), dict[str, int]()
-    for one in failed:
-        seen[one.problem.id] = seen.get(one.problem.id, 0) + 1
-        order.append((seen[one.problem.id], one))
-    return [one for _, one in sorted(order, key=lambda pair: pair[0])][:MOST_FAILURES]
 
 
 def _edits(text: str) -> list[str]:

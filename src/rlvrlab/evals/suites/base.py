@@ -38,7 +38,6 @@ class Member:
     fast: int
     """Problems of the fast tier, at most: the first ones of the same order."""
     keys: Mapping[str, Any] = field(default_factory=dict)
-    """The environment's keys."""
     preset: str = ""
     """The published data set it is (data/presets.py); empty: the environment makes the problems, or reads a folder."""
     files: tuple[str, ...] = ()

@@ -47,13 +47,9 @@ GRAPHS = Suite(
         ),
         Member("p_tasks", "graph_p", 400, 40, max_tokens=LONG, group="P, cross task"),
         Member("wiz_tasks", "graphwiz", 900, 45, max_tokens=LONG, group="cross task"),
-        Member(
-            "node_classification", "graph_learning", 200, 20, {"tasks": ["node_classification"]}, max_tokens=LONG,
-            group="cross task",
-        ),
-        Member(
-            "link_prediction", "graph_learning", 200, 20, {"tasks": ["link_prediction"]}, max_tokens=LONG,
-            group="cross task",
+        *(
+            Member(task, "graph_learning", 200, 20, {"tasks": [task]}, max_tokens=LONG, group="cross task")
+            for task in ("node_classification", "link_prediction")
         ),
         Member(
             "nlgraph", "nlgraph", 1000, 40, files=("nlgraph",), folder_key="folder", max_tokens=LONG,

@@ -48,12 +48,7 @@ class Joint:
     @property
     def numbers(self) -> dict[str, float]:
         """Every number as a tracker takes it: eval/<data set>/<metric>."""
-        return {
-            f"eval/{name}/{metric}": float(value)
-            for name, one in self.kept.items()
-            for metric, value in one.metrics.items()
-            if isinstance(value, int | float)
-        }
+        return {key: value for name, one in self.kept.items() for key, value in one.numbers(name).items()}
 
 
 def begin(folder: Path, text: str, facts: Mapping[str, Any]) -> None:

@@ -30,9 +30,10 @@ REMEDY = (
 )
 BROKEN_SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 HARNESS = """\
-import json, sys
+import json, sys, types
 given = json.loads({given!r})
-space = {{"__name__": "solution"}}
+sys.modules["solution"] = types.ModuleType("solution")
+space = vars(sys.modules["solution"])
 for text in given["before"]:
     exec(compile(text, "solution", "exec"), space)
 if given["name"]:

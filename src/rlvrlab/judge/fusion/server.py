@@ -198,7 +198,7 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     deadline = wire.deadline_s(form, limits)
     try:
         async with asyncio.timeout(deadline):
-            return await tried(run)
+            return await tried(run, patient=False)
     except TimeoutError:
         late = f"the program was not done after {deadline:g} s, nor had it used up its time"
         raise InfrastructureError(f"the machine is too busy: {late}") from None

@@ -34,6 +34,9 @@ from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import ErrorKind, Verdict
 
 Form = dict[str, Any]
+CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)[ \t]*\(")
+BROUGHT = re.compile(r"^[ \t]*(?:def[ \t]+\w+|class[ \t]+\w+|(?:from|import)[ \t].*)", re.MULTILINE)
+"""Lines that bind names, as far as the names go."""
 
 
 class Executed(NamedTuple):
@@ -46,6 +49,16 @@ class Executed(NamedTuple):
 
 
 Execute = Callable[[Form], Awaitable[Executed]]
+
+
+class ContestTest(NamedTuple):
+    """One run of a contest problem."""
+
+    stdin: Any
+    stdout: str
+    """What the program must write."""
+    row: Form
+    """As the caller gave it."""
 
 
 async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept: Datasets) -> Form:
@@ -65,6 +78,7 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
     if not asked:
         raise UserError("config.provided_data: no row with this id")
     row = asked[0]
+    task = _task_of(row, config)
     name, prompt = _text(row, "entry_point"), _text(row, "prompt")
     begun = prompt if isinstance(row.get("test"), str) and f"def {name}(" in prompt else ""
     found = program_in(completion, name, _text(row, "begun") or begun)
@@ -72,32 +86,49 @@ async def judge_submission(form: Form, execute: Execute, judge: CodeJudge, kept:
     result: Form = {"id": form.get("id"), "extracted_code": found.code or "", "extracted_type": kind}
     if found.code is None:
         return {**result, "accepted": False, "tests": [], "extra": {"reason": found.reason}}
-    if isinstance(row.get("test"), list):
-        tests = await _contest(found.code, row["test"], config, execute)
+    if isinstance(task, TestsTask):
+        tests, count = [_as_test(await judge.judge(found.code, task))], 1
     else:
-        tests = [_as_test(await judge.judge(found.code, _assert_task(row, config)))]
-    complete = isinstance(row.get("test"), str) or "test_list" in row or len(tests) == len(row["test"])
-    return {**result, "accepted": complete and all(test["passed"] for test in tests), "tests": tests}
+        tests, count = await _contest(found.code, task, config, execute), len(task)
+    return {**result, "accepted": len(tests) == count and all(test["passed"] for test in tests), "tests": tests}
 
 
-async def _contest(code: str, tests: list[Any], config: Form, execute: Execute) -> list[Form]:
+def _task_of(row: Form, config: Form) -> TestsTask | list[ContestTest]:
+    """What the row's tests are; a row that leaves open what is right is refused, whatever was answered."""
+    if row.get("test") and row.get("test_list"):
+        raise UserError("provided_data: both test and test_list; one of them would not be asked, so leave one out")
+    if not isinstance(row.get("test"), list) or row.get("test_list"):
+        return _assert_task(row, config)
+    if not row["test"]:
+        raise UserError("provided_data.test: it is empty, and everything would pass")
+    return [_contest_test(test, f"provided_data.test[{number}]") for number, test in enumerate(row["test"])]
+
+
+def _contest_test(test: Any, where: str) -> ContestTest:
+    """What the program reads and must write. Anything else that a test asks for, files say, nobody here looks at."""
+    parts = {"input": "stdin", "output": "stdout"}
+    if not isinstance(test, dict):
+        raise UserError(f"{where}: {shown(test)}; {{input: {{stdin}}, output: {{stdout}}}} is needed")
+    unread = [key for key, value in test.items() if key not in parts and value]
+    unread += [f"{p}.{key}" for p, name in parts.items() for key, v in _table(test, p).items() if key != name and v]
+    if unread:
+        raise UserError(f"{where}: {shown(unread[0])} is not judged here; allowed: input.stdin, output.stdout")
+    wanted = _table(test, "output").get("stdout")
+    if not isinstance(wanted, str):
+        raise UserError(f"{where}: output.stdout: {shown(wanted)}; a string is needed")
+    if no_output(wanted):
+        raise UserError(f"{where}: output.stdout holds half a character (a lone surrogate)")
+    return ContestTest(_table(test, "input").get("stdin", ""), wanted, test)
+
+
+async def _contest(code: str, tests: list[ContestTest], config: Form, execute: Execute) -> list[Form]:
     extra = _table(config, "extra")
-    given = extra.get("comparison", RSTRIP_LINES)
-    policy = comparison_of(given, "config.extra.comparison")
+    policy = comparison_of(extra.get("comparison", RSTRIP_LINES), "config.extra.comparison")
     if policy.kind not in TEXT_KINDS:
         raise UserError(f"config.extra.comparison: {policy.kind!r} is for values; for text: {', '.join(TEXT_KINDS)}")
     done: list[Form] = []
     everything = bool(extra.get("run_all_cases"))
-    if not tests:
-        raise UserError("provided_data.test: it is empty, and everything would pass")
-    for test in tests:
-        if not isinstance(test, dict):
-            raise UserError("provided_data.test: a list of {input: {stdin}, output: {stdout}}")
-        given, wanted = _table(test, "input").get("stdin", ""), _table(test, "output").get("stdout", "")
-        if not isinstance(wanted, str):
-            raise UserError(f"provided_data.test: output.stdout is {wanted!r:.80}; a string is needed")
-        if no_output(wanted):
-            raise UserError("provided_data.test: output.stdout holds half a character (a lone surrogate)")
+    for given, wanted, test in tests:
         request = {"code": code, "language": "python", "stdin": given, "run_timeout": config.get("run_timeout")}
         stdout, ran = await execute({**request, "memory_limit_MB": extra.get("memory_limit_MB")})
         right = ran["status"] == "Success" and same_text(stdout, wanted, policy)
@@ -148,12 +179,16 @@ def _from_json(row: Form, key: str, default: Any) -> Any:
 
 
 def _function_tested(row: Form) -> str | None:
-    """The function of the reference solution that the tests call; without a solution, the one they call most."""
+    """The function of the reference solution that the tests call; without a solution, the one they call most.
+
+    What the tests or their setup import or define themselves is nobody's answer.
+    """
     tests = row.get("test_list") if isinstance(row.get("test_list"), list) else [row.get("test")]
     text = "\n".join(one for one in tests or [] if isinstance(one, str))
     defined = set(re.findall(r"^def[ \t]+(\w+)", _text(row, "canonical_solution"), re.MULTILINE))
-    called = [name for name in re.findall(r"(?<![\w.])([A-Za-z_]\w*)[ \t]*\(", text) if not hasattr(builtins, name)]
-    known = [name for name in called if name in defined] or [name for name in called if not iskeyword(name)]
+    brought = set(re.findall(r"\w+", " ".join(BROUGHT.findall(f"{_text(row, 'test_setup_code')}\n{text}"))))
+    called = [name for name in CALLED.findall(text) if not (hasattr(builtins, name) or iskeyword(name))]
+    known = [name for name in called if name in defined] or [name for name in called if name not in brought]
     return Counter(known).most_common(1)[0][0] if known else None
 
 
@@ -162,7 +197,7 @@ def _assert_task(row: Form, config: Form) -> TestsTask:
     if not name:
         raise UserError("provided_data.entry_point: which function is tested? neither the row nor its tests name one")
     limits = wire.limits_of({"run_timeout": config.get("run_timeout")})
-    if "test_list" in row:
+    if row.get("test_list") is not None and not row.get("test"):
         if not isinstance(row["test_list"], list):
             raise UserError("provided_data.test_list: a list of assert statements is needed")
         setup = _text(row, "test_setup_code")

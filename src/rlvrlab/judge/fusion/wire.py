@@ -24,6 +24,8 @@ from rlvrlab.types import ErrorKind, Verdict
 
 STDERR_SHOWN = 10_000
 CLIENTS_WAIT_S = 8.0
+LARGEST = 1 << 53
+"""No whole number of a verdict is larger: a float holds it exactly, and nobody has to write 400 digits."""
 MARK = "x-rlvrlab-judge"
 """Header of our own servers: the version of their scorer."""
 
@@ -107,18 +109,22 @@ def verdict_from_wire(form: Any) -> Verdict:
         error in (ErrorKind.INFRA, ErrorKind.BAD_TASK)
     ):
         raise BadAnswer(f"not a verdict: correct is {right} and error is {error}")
-    if form["passed"] > form["total"]:
-        raise BadAnswer(f"not a verdict: {form['passed']} of {form['total']} tests passed")
+    score, passed, total = form["score"], form["passed"], form["total"]
+    fitting = {True: score == 1 and passed == total, False: score < 1 and passed < max(1, total)}
+    if not fitting.get(right, score == passed == 0):
+        raise BadAnswer(f"not a verdict: correct is {right}, score {score:g}, {passed} of {total} tests passed")
     isolation = f"remote {form['isolation']}"
     return Verdict(**{**form, "error": error, "flags": tuple(form["flags"]), "isolation": isolation})
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= LARGEST
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and _number(value) and value >= 0
 
 
 def _text(value: Any) -> bool:

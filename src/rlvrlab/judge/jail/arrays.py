@@ -1,20 +1,17 @@
-"""numpy's and pandas' values across the wall: exact types only, as in plain.py, and only where a worker has them.
+"""numpy's values across the wall: exact types only, as in plain.py, and only where a worker has them.
 
     np.int64(3)            -> ["numpy", ["int64", 3]]
-    np.eye(2)              -> ["ndarray", ["float64", [2, 2], [1.0, 0.0, 0.0, 1.0]]]
-    pd.Series([1, 2])      -> ["Series", [index, values, name]]          each part in plain form
-    pd.DataFrame({"a": …}) -> ["DataFrame", [columns, index, [values of the first column, …]]]
+    np.eye(2)              -> ["ndarray", ["<f8", [2, 2], [1.0, 0.0, 0.0, 1.0]]]
 
 The types are those of the packages the worker imported before the candidate came: a class that calls itself `ndarray`,
 a subclass, or a module put in numpy's place is not among them. What has no plain items (dates, records, long doubles)
-is refused like any other object.
+is refused like any other object. pandas' tables are written in tables.py.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -26,6 +23,8 @@ SCALARS = (
 KINDS = "biufcUSO"
 WIDEST = {"f": 8, "c": 16}
 """Bytes of the widest number that has a Python counterpart."""
+MOST_TEXT = 1 << 26
+"""Bytes of an array of texts. Their width is what the sender says, and might be more than there is memory."""
 
 
 def learn() -> None:
@@ -33,7 +32,8 @@ def learn() -> None:
     if "ndarray" not in plain.DECODERS:
         _learn_arrays(importlib.import_module("numpy"))
     if "pandas" in sys.modules and "Series" not in plain.DECODERS:
-        _learn_tables(sys.modules["pandas"])
+        tables = importlib.import_module("rlvrlab.judge.jail.tables")
+        tables.learn(sys.modules["pandas"], sys.modules["numpy"])
 
 
 def _learn_arrays(numpy: Any) -> None:
@@ -52,9 +52,16 @@ def _scalar(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
     return ["numpy", [name, plain.encode(value.item())]]
 
 
+def has_plain_items(dtype: Any, many: int) -> bool:
+    """Have so many items of this type counterparts in Python?"""
+    if dtype.kind in "US":
+        return bool(dtype.itemsize * many <= MOST_TEXT)
+    return dtype.kind in KINDS and dtype.itemsize <= WIDEST.get(dtype.kind, dtype.itemsize)
+
+
 def _array(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
     dtype = value.dtype
-    if dtype.kind not in KINDS or dtype.itemsize > WIDEST.get(dtype.kind, dtype.itemsize):
+    if not has_plain_items(dtype, value.size):
         return other(value)
     items = [plain.encode(item, other, depth) for item in value.ravel().tolist()]
     return ["ndarray", [dtype.str, list(value.shape), items]]
@@ -63,62 +70,14 @@ def _array(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
 def _array_of(numpy: Any, form: Any, known: plain.Known) -> Any:
     name, shape, items = form
     dtype = numpy.dtype(name)
-    if dtype.kind not in KINDS or dtype.itemsize > WIDEST.get(dtype.kind, dtype.itemsize):
+    if not has_plain_items(dtype, len(items)):
         raise ValueError("not an array")
-    values = [plain.decode(item, known) for item in items]
-    # As wide as the longest text, not as wide as its sender says: that might be more than there is memory.
-    flat = numpy.empty(len(values), object) if dtype.kind in "USO" else numpy.empty(len(values), dtype)
+    return filled(numpy, dtype, [plain.decode(item, known) for item in items]).reshape(shape)
+
+
+def filled(numpy: Any, dtype: Any, values: list[Any]) -> Any:
+    """An array of one dimension; a list or a tuple among its values is one of them, not a row."""
+    flat = numpy.empty(len(values), dtype)
     for place, value in enumerate(values):
         flat[place] = value
-    return (flat.astype(dtype.kind) if dtype.kind in "US" else flat).reshape(shape)
-
-
-def _learn_tables(pandas: Any) -> None:
-    def series(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
-        parts = (value.index.tolist(), value.tolist(), value.name)
-        return ["Series", [plain.encode(part, other, depth) for part in parts]]
-
-    def frame(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
-        columns = [value.iloc[:, place].tolist() for place in range(value.shape[1])]
-        parts = (value.columns.tolist(), value.index.tolist(), columns)
-        return ["DataFrame", [plain.encode(part, other, depth) for part in parts]]
-
-    def series_of(form: Any, known: plain.Known) -> Any:
-        index, values, name = (plain.decode(part, known) for part in form)
-        return pandas.Series(values, index=index, name=name)
-
-    def frame_of(form: Any, known: plain.Known) -> Any:
-        columns, index, values = (plain.decode(part, known) for part in form)
-        made = pandas.DataFrame({place: pandas.Series(column, index=index) for place, column in enumerate(values)})
-        made.columns = columns
-        return made if values else pandas.DataFrame(index=index, columns=columns)
-
-    plain.ENCODERS[pandas.Series], plain.ENCODERS[pandas.DataFrame] = series, frame
-    plain.DECODERS["Series"], plain.DECODERS["DataFrame"] = _refusing(series_of), _refusing(frame_of)
-
-
-def _refusing(make: Callable[[Any, plain.Known], Any]) -> Callable[[Any, plain.Known], Any]:
-    """The same with ValueError for whatever pandas says of parts that do not fit, and for what it makes into more.
-
-    pandas turns plain dates into its own, which could not go back: tests that pass them on would seem to be at fault.
-    """
-
-    def made(form: Any, known: plain.Known) -> Any:
-        held: set[type] = set()
-
-        def noted(number: Any) -> Any:
-            value = known(number)
-            held.add(type(value))
-            return value
-
-        def other(value: object) -> plain.Encoded:
-            return None if type(value) in held else plain.refuse(value)
-
-        try:
-            table = make(form, noted)
-            plain.encode(table, other)
-        except Exception as error:
-            raise ValueError(str(error)) from None
-        return table
-
-    return made
+    return flat

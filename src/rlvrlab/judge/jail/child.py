@@ -18,6 +18,7 @@ import sys
 import threading
 from _sitebuiltins import Quitter, _Helper, _Printer
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rlvrlab.judge.jail import frames
@@ -55,7 +56,7 @@ class Report:
 
     def __call__(self, kind: str, *facts: object) -> None:
         """Write one line: the kind, then its facts."""
-        line = self._text((kind, *facts)).encode() + b"\n"
+        line = self._text((kind, *facts)).encode("utf-8", frames.HALVES) + b"\n"
         while line:
             line = line[self._write(REPORT, line) :]
 
@@ -145,10 +146,13 @@ def _outcome(action: Callable[..., None], report: Report, *arguments: object) ->
 
 
 def _end_like_an_interpreter() -> None:
-    if _thread._count():
+    if _thread._count() or threading._threading_atexits:  # type: ignore[attr-defined]
         threading._shutdown()  # type: ignore[attr-defined]
     if atexit._ncallbacks():
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
             stream.flush()
+    if sys.__stdout__ is not sys.stdout:
+        with suppress(Exception):  # it may have been closed, or taken apart
+            sys.__stdout__.flush()  # type: ignore[union-attr]

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 
 ANYWHERE = {
     "eval", "exec", "__import__", "import_module", "run_path", "run_module", "sympify", "parse_expr", "lambdify",
-    "Unpickler", "unsafe_load", "__builtins__", "__globals__", "system", "popen",
+    "Unpickler", "unsafe_load", "__builtins__", "__globals__", "f_globals", "f_locals", "f_builtins", "system",
+    "popen",
 }  # fmt: skip
 """Names that bring texts to life, alone or behind a dot."""
 ALONE = {"compile", "globals", "locals", "vars", "loads", "timeit"}

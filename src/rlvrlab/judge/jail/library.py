@@ -30,11 +30,17 @@ def folders() -> list[str]:
 
 def readable(shared: list[str], others: list[str], processes: bool) -> list[str]:
     """All that a job may read: the shared libraries that modules of the standard library need, and `others`."""
-    more = [f"{sys.base_prefix}/lib", *FOR_PROCESSES.split()] if processes else []
+    more = [f"{sys.base_prefix}/lib", *FOR_PROCESSES.split(), *_settings_of_python()] if processes else []
     places = [*DEVICES.split(), *SYSTEM.split(), *folders(), *others, *more]
     above = tuple(f"{place}/" for place in places)
     # A child applies all rules anew: none for what another one holds for already.
     return places + sorted(name for name in {*shared, *mapped()} if not name.startswith(above))
+
+
+def _settings_of_python() -> list[str]:
+    """The file that an interpreter of a virtual environment reads when it starts; it may lie in two places."""
+    folder = sys.executable.rpartition("/")[0]
+    return [f"{place}/pyvenv.cfg" for place in (folder, folder.rpartition("/")[0])]
 
 
 def mapped() -> set[str]:

@@ -40,6 +40,10 @@ CODING = re.compile(r"^[ \t\f]*#.*?coding[:=]", re.MULTILINE)
 """A line that names an encoding, where it is one of the first two."""
 READS_MEMORY = {"UnicodeDecodeError", "UnicodeEncodeError", "UnicodeTranslateError"}
 """Exceptions that read at the positions they are given, without a check."""
+POSITIONS = {"start", "end", "object", "encoding", "reason"}
+"""Their attributes; a handler gets hold of such an exception without naming it (`except ValueError as e`)."""
+WHERE_INSTALLED = "path"
+"""The attribute of an ImportError that tells where Python is."""
 OPENS_CLASSES = {"mro", "RegexFlag"}
 """Attributes that lead to a class by which classes with any method can be made."""
 FIXED = {"math", "itertools", "heapq", "bisect", "sys", "functools"}
@@ -71,11 +75,20 @@ def is_pure(program: str) -> bool:
     asked = sum(isinstance(node, ast.Attribute) and _is_module(node.value) for node in nodes)
     if any(map(_sets_attribute, nodes)) and not _brings_nothing_to_change(nodes):
         return False
+    if any(isinstance(node, ast.ExceptHandler) and node.name for node in nodes) and any(map(_turns_an_error, nodes)):
+        return False
     return named == asked and all(_harmless(node) and _names_no_insides(node) for node in nodes)
 
 
 def _sets_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+
+
+def _turns_an_error(node: ast.AST) -> bool:
+    """Could this make an exception that was caught read memory, or tell about the machine?"""
+    if not isinstance(node, ast.Attribute):
+        return False
+    return node.attr == WHERE_INSTALLED or (node.attr in POSITIONS and _sets_attribute(node))
 
 
 def _brings_nothing_to_change(nodes: list[ast.AST]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import PEER, REPORT, Job, Role, act
 from rlvrlab.judge.jail.frames import Frames
+from rlvrlab.judge.jail.limits import LONGEST_S
 
 TIMES = 12
 """An interpreter specialises code that it has met a few times."""
@@ -74,13 +75,13 @@ CALLS = [
 
 def rehearse(roles: dict[str, Role]) -> list[int]:
     """Play the roles that judge programs, then put everything back; the exit statuses of the last round."""
-    loaded = {"code": SOLUTION, "entry_point": "f"}
+    loaded = {"code": SOLUTION, "entry_point": "f", "cpu_s": LONGEST_S}
     answers = ["ready", ["value", False], ["value", True]]
     jobs: list[tuple[Job, list[Any]]] = [
         ({"role": "program", "code": PROGRAM}, []),
         ({"role": "calls", **loaded, "calls": CALLS}, []),
         ({"role": "inprocess", **loaded}, [["", CHECK]]),
-        ({"role": "candidate", **loaded}, CALLS),
+        ({"role": "candidate", **loaded}, [[*call, 1] for call in CALLS]),
         ({"role": "tester", **loaded, "setup": "", "tests": (CHECK,)}, answers),
     ]
     main, arguments, path = sys.modules["__main__"], sys.argv, sys.path[:]
@@ -94,7 +95,8 @@ def rehearse(roles: dict[str, Role]) -> list[int]:
             os.dup2(copy, number)
             os.close(copy)
         sys.modules["__main__"], sys.argv, sys.path[:] = main, arguments, path
-        sys.modules.pop("solution", None)
+        for name in ("solution", "tests"):
+            sys.modules.pop(name, None)
 
 
 def _play(roles: dict[str, Role], job: Job, frames: list[Any]) -> int:

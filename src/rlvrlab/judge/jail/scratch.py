@@ -27,14 +27,15 @@ HIDDEN = "/sys"
 thousands of bits that one job could set and the next read, by `stat` alone. Those of /proc are hidden in numbers.py."""
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - to be hidden
-"""Empty and full in the jail: `multiprocessing.Value` and `Array` then take the scratch directory by themselves."""
+"""Empty and full in the jail: `multiprocessing.Value` and `Array` then take the scratch directory by themselves. Where
+a job may start processes it is the scratch directory, for semaphores that they share are files in there."""
 
 
 class Scratch:
     """A directory that is empty, and looks like a new one, at the start of every job."""
 
-    def __init__(self, base: str, size_mb: int, user: int | None = None) -> None:
-        self._user = user
+    def __init__(self, base: str, size_mb: int, user: int | None = None, processes: bool = False) -> None:
+        self._user, self._processes = user, processes
         owner = "" if user is None else f",uid={user},gid={user}"
         self._options = f"size={size_mb}m,nr_inodes={INODES},mode=0700{owner}"
         self.own_mounts = _leave_mounts()
@@ -53,10 +54,18 @@ class Scratch:
         self._make()
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
+    @property
+    def writable(self) -> list[str]:
+        """The folders in which a job may write to whatever is mounted there."""
+        shares = self._processes and self.bounded
+        return [self.holder, SHARED_MEMORY.rpartition("/")[0]] if shares else [self.holder]
+
     def _make(self) -> None:
         if self.bounded:
             if not _mounted(self.path, self._options):
                 raise OSError(f"the scratch directory {self.path} could not be mounted")
+            if self._processes:
+                kernel.mount(self.path, SHARED_MEMORY, "none", kernel.MS_BIND)
         else:
             self._open_holder(True)
             os.mkdir(self.path, 0o700)  # noqa: PTH102
@@ -71,6 +80,8 @@ class Scratch:
     def renew(self) -> None:
         """A new directory in place of the one the last job had."""
         if self.bounded:
+            if self._processes:
+                kernel.unmount(SHARED_MEMORY)
             kernel.unmount(self.path)
         else:
             remove_tree(self.path)

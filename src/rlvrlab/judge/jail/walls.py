@@ -81,7 +81,7 @@ class Walls:
 
     def _ruleset(self, readable: tuple[str, ...], writable: bool) -> int:
         executable = ["/usr", "/bin", "/lib", "/lib64", sys.base_prefix] if self.isolation == "bwrap" else []
-        writables = [self.scratch.holder, os.devnull] if writable else [os.devnull]
+        writables = [*self.scratch.writable, os.devnull] if writable else [os.devnull]
         return landlock.ruleset([*self.readable, *readable], writables, executable)
 
     def _beginning(self) -> list[Call]:

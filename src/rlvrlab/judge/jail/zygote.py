@@ -45,7 +45,7 @@ from rlvrlab.judge.jail.scratch import Scratch
 from rlvrlab.judge.jail.supervisor import Crew, Watch
 from rlvrlab.judge.jail.walls import Walls
 
-ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "trace")
+ROLES = ("program", "calls", "candidate", "tester", "inprocess", "syntax", "asserts", "unaided", "faults", "trace")
 
 fork: Callable[[], int] = ctypes.PyDLL(None).fork
 """The C library's fork: os.fork's hooks repair locks and threads, which there are none of, and seed `random` anew,
@@ -60,22 +60,22 @@ class Zygote:
 
     def __init__(self, control: socket, orders: socket, settings: dict[str, Any], roles: dict[str, child.Role]) -> None:
         self.control = control
-        jailed = settings["isolation"] != "weak"
+        jailed, processes = settings["isolation"] != "weak", settings["isolation"] == "bwrap"
         numbers = ProcessNumbers()
         # Databases and the like are named by each order: they may be in a folder that is its owner's alone.
         others = bool(settings["roles"])
         reached = [*library.folders(), *settings["readable"], settings["scratch"].rpartition("/")[0]]
         user = privileges.unused_user(reached, others) if jailed else None
         may_read = user is not None and (others or not privileges.readable_by(user, reached))
-        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user)
+        self.scratch = Scratch(settings["scratch"], settings["scratch_mb"], user, processes)
         if self.scratch.own_mounts:
             library.cover(settings["site"])
         if user is not None:
             privileges.become(user)
-        readable = library.readable(settings["libraries"], settings["readable"], settings["isolation"] == "bwrap")
+        readable = library.readable(settings["libraries"], settings["readable"], processes)
         rights = privileges.CapabilitySet([privileges.DAC_READ_SEARCH] if may_read else privileges.NONE)
         walls = Walls(settings["isolation"], readable, self.scratch, rights)
-        stand_ins.install(processes=settings["isolation"] == "bwrap")
+        stand_ins.install(processes)
         child.open_streams()
         rehearse(roles)
         child.open_streams()  # new ones: a rehearsal has read from the others
@@ -85,7 +85,7 @@ class Zygote:
             privileges.keep()
             kernel.no_new_privileges()
         random.seed(0)
-        self.leaves_processes = settings["isolation"] == "bwrap"
+        self.leaves_processes = processes
         self.crew = Crew()
         self.started = 0
         """Children so far; the judge counts the orders that it gives likewise."""
@@ -98,10 +98,13 @@ class Zygote:
         self.written_to = False
         """Might the job that runs have used it?"""
         make_ready_to_fork()
-        if settings["isolation"] == "landlock":
-            numbers.begin(self.scratch.own_mounts)
-        else:
-            numbers.end()
+        match settings["isolation"]:
+            case "landlock":
+                numbers.begin(self.scratch.own_mounts)
+            case "bwrap":
+                numbers.stay()
+            case _:
+                numbers.end()
         self.template, self.template_pid = self._fork_template(orders, walls, roles, numbers.counter)
         self.held = namespaces.hold(self.crew.proc)
 

@@ -21,6 +21,7 @@ from itertools import zip_longest
 from typing import Any
 
 from rlvrlab.judge.finding import BadTask, Finding, failure_of, raised, records_of, word
+from rlvrlab.judge.jail.frames import HALVES
 from rlvrlab.judge.modes.calls import EncodedCall, judge_encoded
 from rlvrlab.judge.modes.task_reader import ReadTests, TaskReader
 from rlvrlab.judge.outcomes import Outcome
@@ -76,15 +77,17 @@ async def judge_split(worker: Worker, code: str, task: TestsTask, every_test: bo
     """The pieces against one candidate; after a piece that ended it the others get a new one."""
     finding, done = Finding(total=len(task.tests)), 0
     while done < len(task.tests):
-        candidate, tester = await _both(worker, code, replace(task, tests=task.tests[done:]))
+        end = finding.next_few(done)
+        candidate, tester = await _both(worker, code, replace(task, tests=task.tests[done:end]))
         finding.spent(candidate, tester)
         ended: Outcome | None = None
         with finding.reading():
             reported, ended = _read_tester(finding, tester, candidate, task, first=done == 0)
-            done += reported + 1
+            done += reported + (ended is not None)
         if finding.outcome is Outcome.ACCEPTED and ["complete", False] in (records_of(tester) or ()):
             raise BadTask(f"the tests never call {task.entry_point}, and everything would pass them")
-        if ended is None or finding.stops(ended, every_test, len(task.tests) - done):
+        given_up = ended is not None and finding.stops(ended, every_test, len(task.tests) - done)
+        if given_up or (ended is None and done < end):
             break
     return finding
 
@@ -96,6 +99,7 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
         job = {**_candidate_job(code, task), "role": "candidate"}
         candidate = worker.start(Order(job, task.limits, peer=ours.fileno(), followed=True))
         job = {"role": "tester", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
+        job |= {"cpu_s": task.limits.cpu_s}
         tester = worker.start(Order(job, task.limits, peer=theirs.fileno(), scratch=False))
     candidate.look_later()  # or its report would fill the pipe, for which the clocks of both stand still
     try:
@@ -109,7 +113,7 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
 
 
 def _candidate_job(code: str, task: TestsTask) -> dict[str, Any]:
-    return {"code": whole_program(code, task), "entry_point": task.entry_point}
+    return {"code": whole_program(code, task), "entry_point": task.entry_point, "cpu_s": task.limits.cpu_s}
 
 
 def whole_program(code: str, task: TestsTask) -> str:
@@ -191,7 +195,7 @@ class _Sender:
     """Hands over the tests once the child asks for them, and as fast as it takes them."""
 
     def __init__(self, channel: socket.socket, pieces: list[str]) -> None:
-        body = json.dumps(pieces).encode()
+        body = json.dumps(pieces, ensure_ascii=False).encode("utf-8", HALVES)
         self._channel, self._left = channel, memoryview(struct.pack("=I", len(body)) + body)
         self._loop = asyncio.get_running_loop()
 

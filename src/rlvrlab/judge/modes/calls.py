@@ -64,15 +64,19 @@ async def judge_encoded(
     finding = Finding(total=len(calls))
     right: list[bool] = []
     while len(right) < len(calls):
-        left = calls[len(right) :]
-        pairs = [(call.arguments, call.named) for call in left]
-        job = {"role": "calls", "code": code, "entry_point": entry_point, "calls": pairs}
+        done, end = len(right), finding.next_few(len(right))
+        while end < len(calls) and calls[end].piece == calls[end - 1].piece:
+            end += 1  # what ends a piece ends all its calls
+        handed = calls[done:end]
+        pairs = [(call.arguments, call.named) for call in handed]
+        job = {"role": "calls", "code": code, "entry_point": entry_point, "calls": pairs, "cpu_s": limits.cpu_s}
         ran = await worker.run(Order(job, limits))
         finding.spent(ran)
         ended = None
         with finding.reading():
-            ended = _read(finding, ran, left, right, limits)
-        if ended is None or finding.stops(ended, every_test, len(calls) - len(right)):
+            ended = _read(finding, ran, handed, right, limits)
+        given_up = ended is not None and finding.stops(ended, every_test, len(calls) - len(right))
+        if given_up or (ended is None and len(right) < end):
             break
     return finding, right
 

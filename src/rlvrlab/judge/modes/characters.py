@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 
 from rlvrlab.judge.modes.expressions import number
+from rlvrlab.judge.modes.fonts import WRAPPED, in_plain_type
 
 CHARACTERS = str.maketrans({
     "‐": "-", "‑": "-", "‒": "-", "–": "-", "−": "-", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∗": "*",
@@ -36,6 +37,7 @@ LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋", "0123456789+-")
 SCRIPT = re.compile(r"((?:[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ])+)|((?:[₊₋]?[₀₁₂₃₄₅₆₇₈₉])+)")
 VULGAR = re.compile(r"[¼-¾⅐-⅞↉]")
 ROOT = re.compile(r"([√∛])\s{0,9}(?:\{([^{}]*)\}|\(([^()]*)\)|([0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\\[a-zA-Z]+))", re.ASCII)
+PYTHON_POWER = re.compile(r"(?<=[\w)}])\s{0,9}\*\*\s{0,9}([0-9]{1,50}|[a-zA-Z]|\([^()]{1,50}\))")
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 UNITS = set("€£¥¢‰℃℉")
 """Signs that quantities.py reads, and degrees of temperature, which may be left out like any unit."""
@@ -73,6 +75,13 @@ BEFORE_A_NUMBER = r"""
 BESIDE, BEFORE = frozenset(BESIDE_A_NUMBER.split()), frozenset(BEFORE_A_NUMBER.split())
 """Layout, brackets, units and factors may stand on either side of a number, functions before it."""
 DIGIT = re.compile(r"[0-9.]", re.ASCII)
+BEFORE_A_SET = re.compile(r"(\\[a-zA-Z]+|[^\s\\])\s{0,9}\\mathbb(?![a-zA-Z])")
+VALUES = frozenset(
+    (*"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ)]}+*/-", "\\cdot", "\\times", "\\pi")
+)
+"""Behind one of these a set is a factor or a summand: math-verify reads `7\\mathbb{Z}` as 7."""
+LEFT_OUT = re.compile(r"[,+*]\s{0,9}(?:\\[lc]?dots[cb]?(?![a-zA-Z])|\.\.\.)")
+"""Members of a list or a sum that are left out, which math-verify does not miss."""
 FORMULA = re.compile(r"\s*\\(?:\[((?:[^\\]|\\[^()\[\]])*)\\\]|\(((?:[^\\]|\\[^()\[\]])*)\\\))\.?\s*")
 """One formula and nothing else, as `\\[5\\]` or `\\(5\\)`; a backslash behind another begins no border: `\\\\[2pt]`."""
 
@@ -80,15 +89,15 @@ FORMULA = re.compile(r"\s*\\(?:\[((?:[^\\]|\\[^()\[\]])*)\\\]|\(((?:[^\\]|\\[^()
 def as_latex(text: str) -> str:
     r"""The text with powers, roots, fractions, letters and signs that Unicode has as LaTeX writes them.
 
-    A formula that is the whole text loses its borders: `\[5\]` is 5.
+    A formula that is the whole text loses its borders: `\[5\]` is 5; one in a type of its own loses that: `\mathrm{i}`.
     """
-    text = without_borders(text)
+    text = PYTHON_POWER.sub(r"^{\1}", without_borders(text))
     if text.isascii():
-        return text
+        return in_plain_type(text)
     text = unicodedata.normalize("NFC", text)
     text = VULGAR.sub(_fraction, SCRIPT.sub(_script, text))
     text = "".join(f"\\{GREEK[character]} " if character in GREEK else character for character in text)
-    return ROOT.sub(_root, text).translate(CHARACTERS)
+    return in_plain_type(ROOT.sub(_root, text).translate(CHARACTERS))
 
 
 def without_borders(text: str) -> str:
@@ -101,10 +110,13 @@ def unread(text: str) -> Counter[str]:
     """Signs, digits of other scripts, invisible characters and commands that nobody reads, each as often as it stands.
 
     Letters of other scripts are words; a question mark says that the answer is none, and `5!!` is not
-    the factorial of a factorial, as math-verify has it.
+    the factorial of a factorial, as math-verify has it. Signs among words count, sets as factors, dots in a list.
     """
     found = Counter(command for command in COMMAND.findall(text) if command not in READ)
     found.update({sign: text.count(sign) for sign in ("?", "!!")})
+    found.update(sign for words in WRAPPED.findall(text) for sign in words if sign in "!+*")
+    found["\\mathbb"] = sum(before in VALUES for before in BEFORE_A_SET.findall(text))
+    found["\\ldots"] = LEFT_OUT.search(text) is not None
     if not text.isascii():
         found.update(character for character in text if not character.isascii() and not _is_read(character))
     return +found

@@ -18,16 +18,22 @@ from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.characters import as_latex
 from rlvrlab.judge.modes.expressions import without_repeating
+from rlvrlab.judge.modes.fonts import WRAPPED
+from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, WORD, units
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, scaled
 from rlvrlab.judge.modes.spelling import braced, same
+from rlvrlab.judge.modes.units import CENTS, SURE_PAIRS, is_unit
+from rlvrlab.judge.modes.words import says_nothing
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-11"
+SCORER_VERSION = "mathematics-13"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
-PERCENT = re.compile(r"(?<!\s)(?:\s*\\text\s*\{\s*per\s?cent\s*\}|\s+per\s?cent)$")
+IN_WORDS = WRAPPED.pattern.replace("([^{}]*)", r"\s*per\s?cent\s*")
+PERCENT = re.compile(rf"(?<!\s)\s*(?:{IN_WORDS}|\bper\s?cent\b)")
+"""The sign in words, wherever it stands."""
 WHOLE = re.compile(r"(?<=[0-9])\.(?=\s*/)")
 """A decimal point with nothing behind it in a ratio: `1./3`."""
 FACTOR = re.compile(r"(?<=[0-9])\s{0,9}\(\s{0,9}([0-9]{1,400})\s{0,9}/\s{0,9}([0-9]{1,400})\s{0,9}\)", re.ASCII)
@@ -40,6 +46,10 @@ CURRENCIES = dict.fromkeys(map(ord, "€£¥¢"))
 """Signs that math-verify cannot read; quantities.py has seen them by then."""
 POWER_IN_WORDS = re.compile(r"(\\(?:text|mathrm|mbox)\s*\{[^{}^]*)\^\s*(?:\{([0-9])\}|([0-9]))\s*\}", re.ASCII)
 """The power of a unit inside its words: `\\text{cm^2}`."""
+BARE_UNIT = re.compile(r"(?<=[0-9)}])\s{1,9}([a-zA-Z][a-zA-Z\s/]{1,60}?)(?=\.?\s{0,9}\$?\s{0,9}$)")
+"""Words behind a value at the end: `30 miles per hour`, which math-verify takes for a product of letters."""
+BEFORE_A_VALUE = re.compile(r"^\s*" + WRAPPED.pattern + r"(?=.*[0-9])")
+"""`\\text{The answer is }7`, which it cannot read."""
 POINT = re.compile(r"(?:\\left)?\([^()\[\]]*,[^()\[\]]*\)")
 NAMED = re.compile(r"\s*([a-zA-Z])\s*=([^=]*)", re.ASCII)
 LISTED = re.compile(r"[0-9]\s{0,9},\s{1,9}[0-9]", re.ASCII)
@@ -54,14 +64,16 @@ class MathTask:
     gold: str
     percent: bool = False
     """Is a percentage asked for? Then `10%` is right where gold says `10`; otherwise it is a tenth."""
+    cents: bool = False
+    """Are cents asked for? Then `10 cents` is right where gold says `10`; otherwise that is ten dollars."""
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
 
 
-def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
+def exactly_equal(answer: str, gold: str, percent: bool = False, cents: bool = False) -> bool | None:
     """The fast path: True or False for plain numbers, True for equal text, None where it takes more to know."""
     if len(answer) > LONGEST_ANSWER:
         return None
-    answer, gold = braced(as_latex(answer)), as_latex(gold)
+    answer, gold = braced(PERCENT.sub("%", as_latex(answer))), PERCENT.sub("%", as_latex(gold))
     one, other = _number(answer), _number(gold)
     if one and other:
         (value, in_percent), (expected, expected_in_percent) = one, other
@@ -75,7 +87,9 @@ def exactly_equal(answer: str, gold: str, percent: bool = False) -> bool | None:
     alike = same(answer, gold)
     if alike is not None:
         return alike
-    if "%" in PERCENT.sub("%", answer) and "%" not in PERCENT.sub("%", gold) and not percent:
+    if "%" in answer and "%" not in gold and not percent:
+        return False
+    if not cents and _is_in_cents(answer) and not units(gold):
         return False
     different = differ(answer, gold)
     return None if different is None else not different
@@ -86,16 +100,32 @@ def _number(text: str) -> tuple[Fraction, bool] | None:
     text = text.strip().removeprefix("$").removesuffix("$").strip().removeprefix("=").strip()
     for decoration in ("\\!", "\\,", "\\$", "\\ "):
         text = text.replace(decoration, "")
-    text = WHOLE.sub("", PERCENT.sub("%", text))
+    text = WHOLE.sub("", text.removesuffix(".") if text.endswith("%.") else text)
     value = scaled(text.removesuffix("%").removesuffix("\\"))
     return None if value is None else (value, text.endswith("%"))
 
 
+def _is_in_cents(text: str) -> bool:
+    """`5 \\text{ cents}` and `5¢`, which are hundredths as percent are."""
+    named = {unit for unit, _ in units(text)}
+    return bool(named) and named <= CENTS
+
+
 def _readable(text: str) -> str:
     """For math-verify, which reads `2(1/2)` as two and a half, and repeating decimals as if they ended."""
-    text = DECIMAL_POWER.sub(_fractional_power, text)
+    text = DECIMAL_POWER.sub(_fractional_power, BARE_UNIT.sub(_in_type, text))
+    said = BEFORE_A_VALUE.match(text)
+    if said and says_nothing(said[1]):
+        text = text[said.end() :]
     text = POWER_IN_WORDS.sub(r"\1}^{\2\3}", text.translate(CURRENCIES))
     return FACTOR.sub(r" \\cdot (\1/\2)", without_repeating(text))
+
+
+def _in_type(found: re.Match[str]) -> str:
+    """Units in plain letters as words; the first of them must be sure to be one."""
+    first, *others = WORD.findall(found[1])
+    sure = (len(first) > LONGEST_PRODUCT or first.lower() in SURE_PAIRS) and is_unit(first)
+    return f"\\text{{ {found[1]}}}" if sure and all(one == "per" or is_unit(one) for one in others) else found[0]
 
 
 def _fractional_power(found: re.Match[str]) -> str:
@@ -124,7 +154,7 @@ class MathJudge:
         """Compare exactly where both are plain numbers, otherwise in a jailed worker."""
         if not answer.strip() or len(answer) > LONGEST_ANSWER:
             return Finding(Outcome.NO_CODE, "no answer, or one that never ends").verdict("none")
-        decided = exactly_equal(answer, task.gold, task.percent)
+        decided = exactly_equal(answer, task.gold, task.percent, task.cents)
         if decided is None:
             return await self._by_worker(answer, task)
         finding = Finding(total=1, passed=int(decided))

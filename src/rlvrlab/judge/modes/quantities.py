@@ -12,14 +12,15 @@ from fractions import Fraction
 
 from rlvrlab.judge.modes.characters import lacks_something, unread
 from rlvrlab.judge.modes.expressions import latex_number, number
+from rlvrlab.judge.modes.fonts import WRAPPED
+from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, other_units, units, unwrapped
+from rlvrlab.judge.modes.units import is_unit
+from rlvrlab.judge.modes.words import says_otherwise
 
 LONGEST_ANSWER = 4000
 """Characters; what is longer is not read."""
-WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s*\{([^{}]*)\}")
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 WORD = re.compile(r"[a-zA-Z]+")
-HALF_DAY = re.compile(r"\b([ap])\.?\s?m\b\.?", re.IGNORECASE)
-COLON = re.compile(r"\{:\}|\\colon(?![a-zA-Z])")
 SCALES = {
     "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
     "lakh": 10**5, "crore": 10**7,
@@ -57,57 +58,18 @@ BASED = re.compile(
     re.ASCII,
 )
 CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?\s*([ap]m)?", re.ASCII | re.IGNORECASE)
-POWER = re.compile(
-    r"(square|sq|cubic|cu)\b\.?\s*([a-zA-Z]+)"
-    r"|(?<![a-zA-Z])([a-zA-Z]{1,20})\s{0,9}(?:\^\s*\{?\s*([0-9])|(squared|cubed)\b)"
-)
-POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
-UNITS = {
-    name: names.split()[0]
-    for names in (
-        "mm millimeter millimetre", "cm centimeter centimetre", "dm decimeter decimetre", "m meter metre",
-        "km kilometer kilometre", "inch inches", "ft foot feet", "yd yard", "mi mile", "mg milligram", "g gram",
-        "kg kilogram", "lb lbs pound", "oz ounce", "ton tonne", "ml milliliter millilitre", "l liter litre",
-        "gal gallon", "ms millisecond", "second sec s", "minute min", "hour hr hrs h", "day", "week", "month",
-        "year yr yrs", "cent", "dollar", "euro", "sterling", "yen", "degree deg", "arcminute", "arcsecond",
-        "radian rad", "am", "pm", "january", "february", "march", "april", "may", "june", "july",
-        "august", "september", "october", "november", "december", "monday", "tuesday", "wednesday", "thursday",
-        "friday", "saturday", "sunday",
-    )
-    for name in names.split()
-}  # fmt: skip
-SIGNS = {
-    "^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro ",
-    "£": " sterling ", "¥": " yen ", "¢": " cent ",
-}  # fmt: skip
-MARKED = re.compile(
-    r"(?<![\w{.])([0-9]+(?:\.[0-9]+)?)\s{0,9}"
-    r"(?:(''|\"|″)|['′]|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{\s{0,9}\\prime\s{0,9}(\\prime)?\s{0,9}\}))"
-)
-"""A number with marks behind it: minutes of arc or feet with one, seconds or inches with two."""
-MARKS = {"arcminute": ("minute", "ft"), "arcsecond": ("second", "inch")}
-"""What a mark may stand for where the other text says it in words."""
-MONEY = {("dollar", 1), ("euro", 1)}
-PER = ("per", 1)
-DIVIDED = re.compile(r"[a-zA-Z]\.?\s*(?:/|\bper\b)\s*[a-zA-Z]|[a-zA-Z]\s*\^\s*\{?\s*-\s*[0-9]")
-"""One unit by another: `m/s`, `miles per hour`, `m s^{-1}`."""
 CONSTANT = re.compile(r"\+\s*[cCkK]\s*\$?\s*$|(?<![a-zA-Z])[cC](?=\s*_)")
 """Of an integral: the last summand, or one with an index."""
 SCIENTIFIC = re.compile(r"(?<=[0-9])[eE](?=[+-]?[0-9])", re.ASCII)
 """The E of `1E5`, which may be small."""
-PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
-"""Units that are a billion times larger with a capital: `mW`, `MW`."""
 ROUGHLY = re.compile(r"\s{0,9}[a-zA-Z]\w{0,9}\s{0,9}\\approx(?![a-zA-Z])")
 """A name that is said to be nearly something: `x \\approx 3`. Behind an exact value decimals may follow it."""
 PRIMED = re.compile(
     r"([a-zA-Z)\]}])\s{0,9}('{1,9}(?!s\b)|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{(?:\s{0,9}\\prime(?![a-zA-Z])){1,9}\s{0,9}\}))"
 )
 """A derivative or another point of the same name: `f'(x)`, `y^{\\prime}`, `A'`."""
-LONGEST_PRODUCT = 2
-"""Letters in a row that are taken for variables; three may be a word."""
 TRIGONOMETRIC = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-zA-Z])")
 """Of 30 degrees it is another number than of 30; anywhere else a sign of degrees may be left out."""
-RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour")}
 
 
 def differ(answer: str, gold: str) -> bool | None:
@@ -124,19 +86,18 @@ def differ(answer: str, gold: str) -> bool | None:
             return decided
     if scaled(gold) is not None and (SAYS_MORE.search(one) or lacks_something(one)):
         return True
+    if says_otherwise(answer, gold):
+        return True
     if ROUGHLY.match(one) and "\\approx" not in other:
         return True
     if scaled(answer) is None or scaled(gold) is None:
         words = [Counter(word.lower().rstrip("s") for word in CHANGING.findall(text)) for text in (one, other)]
         if words[0] != words[1]:
             return True
-    degrees = ["degree" in {unit for unit, _ in _units(text, 2)} for text in (answer, gold)]
+    degrees = ["degree" in {unit for unit, _ in units(text)} for text in (answer, gold)]
     if degrees[0] != degrees[1] and TRIGONOMETRIC.search(one) and TRIGONOMETRIC.search(other):
         return True
-    prefixed = [set(PREFIXED.findall(text)) for text in (one, other)]
-    if all(prefixed) and prefixed[0] != prefixed[1]:
-        return True
-    if _other_units(answer, gold) or _other_case(answer, gold):
+    if other_units(answer, gold) or _other_case(answer, gold):
         return True
     if _primed(answer, gold) != _primed(gold, answer):
         return True
@@ -146,12 +107,6 @@ def differ(answer: str, gold: str) -> bool | None:
     return True if None not in lists[0] + lists[1] and Counter(lists[0]) != Counter(lists[1]) else None
 
 
-def unwrapped(text: str) -> str:
-    r"""Without dollars around it and with the words of `\text{…}` in plain sight."""
-    text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ")
-    return HALF_DAY.sub(r"\1m", COLON.sub(":", text)).strip()
-
-
 def scaled(text: str) -> Fraction | None:
     """The value of a number that may have scale words behind it: `13 thousand dollars` is 13000."""
     text = unwrapped(text).replace("{,}", ",")
@@ -159,7 +114,7 @@ def scaled(text: str) -> Fraction | None:
     if not match:
         return latex_number(text)
     value = number(match.group(1).removeprefix("\\$").removeprefix("$"))
-    if value is None or CHANGING.search(match.group(3)):
+    if value is None or not all(map(is_unit, WORD.findall(match.group(3)))):
         return None
     for word in WORD.findall(match.group(2)):
         value *= SCALES[word.lower().removesuffix("s")]
@@ -216,21 +171,6 @@ def _as_ratios(answer: str, gold: str) -> bool | None:
     return len(one) != len(other) or len(factors) != 1
 
 
-def _other_units(answer: str, gold: str) -> bool:
-    """Do both name units, and not the same ones? A sign of money may stand for all of `dollars per hour`."""
-    marked = bool(_units(answer, 2) or _units(gold, 2))
-    one, other = (_units(text, 1 if marked else 2) for text in (answer, gold))
-    one, other = _spelled_out(one, other), _spelled_out(other, one)
-    return bool(one and other) and one != other and not (one <= other and one <= MONEY)
-
-
-def _spelled_out(units: set[tuple[str, int]], beside: set[tuple[str, int]]) -> set[tuple[str, int]]:
-    """The units with marks as what the other text calls them."""
-    return {
-        (next((name for name in MARKS.get(unit, ()) if (name, power) in beside), unit), power) for unit, power in units
-    }
-
-
 def _other_case(answer: str, gold: str) -> bool:
     """Does a variable stand in one as a small letter and in the other as a capital? math-verify makes all small.
 
@@ -243,34 +183,6 @@ def _other_case(answer: str, gold: str) -> bool:
         letters.append(greek | {sign for word in WORD.findall(plain) if len(word) <= LONGEST_PRODUCT for sign in word})
     one, other = letters
     return any(name not in other and name[0].swapcase() + name[1:] in other for name in one)
-
-
-def _units(text: str, shortest_outside: int) -> set[tuple[str, int]]:
-    """Known units with their powers, and PER where one is divided by another.
-
-    Inside `\\text{…}` a single letter is a unit; elsewhere it may be a variable, and only those of a length count.
-    """
-    text = MARKED.sub(lambda found: f"{found[1]} {'arcsecond' if found[2] or found[3] else 'arcminute'} ", text)
-    text = HALF_DAY.sub(r"\1m", text)
-    for sign, name in SIGNS.items():
-        text = text.replace(sign, name)
-    inside = " ".join(
-        f"{words}{power}" for words, power in re.findall(WRAPPED.pattern + r"\s*(\^\s*\{?\s*[0-9])?", text)
-    )
-    outside = COMMAND.sub(" ", WRAPPED.sub(" ", text))
-    units = set()
-    for part, shortest in ((inside, 1), (outside, shortest_outside)):
-        powers = {}
-        for before, unit, base, exponent, after in POWER.findall(part):
-            powers[unit or base] = int(exponent) if exponent else POWERS[before or after]
-        for word in WORD.findall(part):
-            name = word.lower()
-            for unit in RATES.get(name, (UNITS.get(name) or UNITS.get(name.removesuffix("s")),)):
-                if unit and len(word) >= shortest:
-                    units.add((unit, powers.get(word, 1)))
-            if name in RATES:
-                units.add(PER)
-    return units | {PER} if units and DIVIDED.search(unwrapped(text)) else units
 
 
 def _primed(text: str, beside: str) -> set[tuple[str, int]]:

@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from itertools import groupby, islice, pairwise
 
 from rlvrlab.judge.modes.characters import GREEK, as_latex
-from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, RATES, SCIENTIFIC, UNITS
+from rlvrlab.judge.modes.fonts import WRAPPED
+from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, SCIENTIFIC
+from rlvrlab.judge.modes.units import RATES, SURE_PAIRS, may_mean
 
 LAYOUT = re.compile(
     r"(\\\\)|\\(?:left|right)\s*(?:\.|(?![a-zA-Z]))|\\(?:displaystyle|limits|quad|qquad|hspace\s*\{[^{}]*\})(?![a-zA-Z])"
@@ -25,7 +27,6 @@ LAYOUT = re.compile(
 array are aligned by letters that mean nothing."""
 SQUARE_ROOT = re.compile(r"\\sqrt(?![a-zA-Z])(?!\s*\[)")
 ARRAY = "\\begin{array}"
-WRAPPED = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mbox|operatorname)\s*\{([^{}]*)\}")
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]*\.[0-9]+|[0-9]+|[a-zA-Z]+|\S", re.ASCII | re.DOTALL)
 SYNONYMS = {
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\leq": "\\le", "\\leqslant": "\\le",
@@ -59,24 +60,8 @@ COUNTERS = set("kmn")
 SUMMAND_ENDS = {"+", "-", ",", ")", "]", "=", "\\text", ";"}
 MINUS_ONE_TO = ["(", "-", "1", ")", "^", "{"]
 SMALL_WORDS = {
-    "all",
-    "any",
-    "at",
-    "by",
-    "for",
-    "if",
-    "in",
-    "is",
-    "never",
-    "no",
-    "not",
-    "of",
-    "on",
-    "or",
-    "the",
-    "to",
-    "up",
-}
+    "all", "any", "at", "by", "for", "if", "in", "is", "never", "no", "not", "of", "on", "or", "the", "to", "up",
+}  # fmt: skip
 """They make a sentence of the words around them; without one, words behind a value name what is counted."""
 
 
@@ -213,7 +198,7 @@ def _matters(one: list[str], other: list[str], place: int, gold: str) -> bool:
     if any(new in kind and old in kind for kind in OPERATORS):
         return True
     if _is_word(new) and _is_word(old):
-        return _unit_or_word(new) != _unit_or_word(old) and not _is_counted(other, place)
+        return not _means(new) & _means(old) and not (_is_counted(other, place) and _is_counted(one, place))
     if not (_is_content(new) and _is_content(old)) or {new, old} == SAME_FUNCTION or new.lstrip("0") == old.lstrip("0"):
         return False
     return not _may_be_a_constant(other, place) and not (new.isalpha() and _may_be_a_constant(one, place))
@@ -233,18 +218,19 @@ def _is_counted(found: list[str], place: int) -> bool:
     begin = next((i for i, piece in enumerate(found) if _is_word(piece)), place)
     behind_a_value = begin > 0 and (found[begin - 1] in ("}", ")", "\\pi") or NUMBER.fullmatch(found[begin - 1]))
     plain = all((piece.isalpha() and piece.lower() not in SMALL_WORDS) or piece in "./" for piece in found[begin:])
-    return bool(behind_a_value and plain and _unit_or_word(found[place]) not in UNITS | RATES)
+    name = found[place].lower()
+    return bool(behind_a_value and plain and name not in RATES and not may_mean(name))
 
 
-def _unit_or_word(word: str) -> str:
-    """One name for a unit, however it is written; a word without the s of its plural."""
+def _means(word: str) -> frozenset[str]:
+    """What a word may stand for as a unit, however it is written; any other word, without the s of its plural."""
     name = "inch" if word.lower() == "in" else word.lower()
-    return UNITS.get(name) or UNITS.get(name.removesuffix("s")) or name.rstrip("s")
+    return may_mean(name) or frozenset((name.rstrip("s"),))
 
 
 def _is_word(piece: str) -> bool:
     """Two letters are variables beside each other, unless they are a preposition or a unit."""
-    short = piece.lower() in SMALL_WORDS or (len(piece) == SHORTEST_WORD - 1 and piece.lower() in UNITS)
+    short = piece.lower() in SMALL_WORDS or piece.lower() in SURE_PAIRS
     return piece.isalpha() and (len(piece) >= SHORTEST_WORD or short)
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from rlvrlab.matching import largest_matching
+
 Row = list[Any]
 Hashed = Any
 """What a cell is compared by: a text, bytes, None, or a tuple of texts."""
@@ -26,6 +28,8 @@ REALS = (float, Decimal)
 SMALLEST = 1e-12
 """Reals that differ by less than this are the same, whatever their size: what is left where a sum should be zero."""
 MOST_LITERALS = 200
+MOST_PAIRED = 200
+"""Rows of which each is held against each."""
 LONGEST_NUMBER = 60
 """More characters than any number that an engine returns."""
 DIGITS = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII)
@@ -66,12 +70,44 @@ def same_result(got: Result, gold: Gold, tolerance: float) -> str:
         return ""
     choices = [row for stretch in gold.stretches for row in stretch.choices]
     keys = _comparable(got.rows, choices, got.columns, tolerance)
-    mine, theirs = iter(keys[: len(got.rows)]), iter(keys[len(got.rows) :])
+    mine, theirs, start = iter(keys[: len(got.rows)]), iter(keys[len(got.rows) :]), 0
     for stretch in gold.stretches:
         found = Counter(itertools.islice(mine, stretch.many))
-        if not found <= Counter(itertools.islice(theirs, len(stretch.choices))):
+        allowed = Counter(itertools.islice(theirs, len(stretch.choices)))
+        if not found <= allowed and not _paired(got.rows[start : start + stretch.many], stretch.choices, tolerance):
             return "another order" if Counter(keys[: len(got.rows)]) <= Counter(keys[len(got.rows) :]) else "other rows"
+        start += stretch.many
     return ""
+
+
+def _paired(rows: list[Row], choices: list[Row], tolerance: float) -> bool:
+    """Can each row have one of the choices, cell by cell? Asked where a column holds integers and reals.
+
+    3.0 is 3, and it is 3.0000000000000004, which is not 3: equal cells have no form in common there.
+    """
+    if max(len(rows), len(choices)) > MOST_PAIRED:
+        return False
+    both = [[_plain(cell) if type(cell) is list else cell for cell in row] for row in rows + choices]
+    kinds = [set(map(type, column)) for column in zip(*both, strict=True)]
+    if not any(float in found and found & {int, bool} for found in kinds):
+        return False
+    mine, theirs = both[: len(rows)], both[len(rows) :]
+
+    def fits(row: Row, choice: Row) -> bool:
+        return all(_same(one, other, tolerance) for one, other in zip(row, choice, strict=True))
+
+    fitting = [[at for at, choice in enumerate(theirs) if fits(row, choice)] for row in mine]
+    return len(largest_matching(fitting)) == len(rows)
+
+
+def _same(one: Any, other: Any, tolerance: float) -> bool:
+    if type(one) in REALS and type(other) in REALS and float in (type(one), type(other)):
+        return _near(float(one), float(other), tolerance)
+    return bool(_hashed(one) == _hashed(other))
+
+
+def _near(one: float, other: float, tolerance: float) -> bool:
+    return abs(one - other) <= max(tolerance * max(abs(one), abs(other)), SMALLEST)
 
 
 def _comparable(rows: list[Row], golds: list[Row], columns: int, tolerance: float) -> list[Key]:
@@ -112,8 +148,8 @@ def _places(own: list[tuple[Any, int]], golds: list[tuple[Any, int]], tolerance:
     for real, at in own:
         here, size = bisect_left(golds, (real, -1)), float(real)
         near = range(max(0, here - 1), min(here + 1, len(golds)))
-        gap, nearest = min(((abs(float(golds[one][0]) - size), one) for one in near), default=(float("inf"), 0))
-        if near and gap <= max(tolerance * max(abs(size), abs(float(golds[nearest][0]))), SMALLEST):
+        nearest = min(near, key=lambda one: abs(float(golds[one][0]) - size), default=None)
+        if nearest is not None and _near(float(golds[nearest][0]), size, tolerance):
             yield at, places[nearest]
 
 

@@ -18,8 +18,10 @@ from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker
 
 CHECKER_REJECTS = 1
-NOTHING_TO_READ = ("JSONDecodeError", "EOFError")
-"""How a sound checker fails on no input at all; one that reads outputs as JSON too fails so on an empty output."""
+ENDED = "exit status"
+"""How a failure begins that is a checker's own word: it has ended with another status than it should."""
+PLAIN_OUTPUT = "0\n"
+"""What a checker is tried with where no output is known to be right."""
 MOST_KEPT_MB = 64
 """All outputs of one program that wait for a checker."""
 TEXT_KINDS = ("exact", "rstrip_lines", "tokens", "float", "unordered")
@@ -78,20 +80,23 @@ def _judge_output(finding: Finding, number: int, output: bytes, right: bool) -> 
 async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, output: bytes) -> bool:
     """The checker's word. Where it fails the output is wrong, unless it fails in the same way without this output.
 
-    A task without an expected output is not tried with it: a program could print nothing, and stay unjudged.
+    The expected output is the witness: a checker that does its work on it is sound, whatever it makes of others. Where
+    there is none, one that only ends with a status of its own has not broken; it must break on another output and on
+    no input at all as well, for on either of them alone a sound one may.
     """
     given, expected = task.tests[number]
     question = {"input": given, "output": output.decode("utf-8", "surrogateescape"), "expected": expected}
     checked = await _checked(worker, task, json.dumps(question))
     if isinstance(checked, bool):
         return checked
-    others = [] if checked[1].startswith(NOTHING_TO_READ) else [""]
-    if expected.strip():
-        others.append(json.dumps({**question, "output": expected}))
+    known = bool(expected.strip())
+    if not known and checked[1].startswith(ENDED):
+        return False
+    others = [json.dumps({**question, "output": expected if known else PLAIN_OUTPUT}), *([] if known else [""])]
     for other in others:
-        if await _checked(worker, task, other) == checked:
-            raise BadTask(f"the checker failed: {checked[1] or checked[0]}")
-    return False
+        if await _checked(worker, task, other) != checked:
+            return False
+    raise BadTask(f"the checker failed: {checked[1] or checked[0]}")
 
 
 async def _checked(worker: Worker, task: StdioTask, question: str) -> bool | tuple[Outcome, str]:

@@ -64,20 +64,22 @@ class TaskReader:
 
     async def blame(self, worker: Worker, task: TestsTask, as_data: bool) -> None:
         """BadTask when the task fails without any answer; tests that were read as data are not run for it."""
-        for job in _unaided_jobs(task, as_data):
-            if problem := await self._problem(worker, job, task.limits):
+        for order in _trials(task, as_data):
+            if problem := await self._problem(worker, order):
                 raise BadTask(problem)
 
-    async def _problem(self, worker: Worker, job: dict[str, Any], limits: Limits) -> str:
+    async def _problem(self, worker: Worker, order: Order) -> str:
         """What fails in there without an answer, in words; empty where nothing does."""
-        key = key_of(job, limits, worker.image)
+        key = key_of(order.job, order.limits, worker.image)
         if key in self.problems:
             return self.problems[key]
-        ran = await worker.run(Order(job, limits, scratch=False))
-        failure, records = failure_of(ran, limits, ()), records_of(ran) or ()
+        ran = await worker.run(order)
+        failure, records = failure_of(ran, order.limits, ()), records_of(ran) or ()
         words = [word(record, 1) for record in records if record[0] == "bad_test"]
-        done = any(record[0] == "complete" for record in records)
-        problem = "" if done else words[0] if words else failure[1] if failure else "it exits"
+        if words or any(record[0] == "complete" for record in records) or order.job["role"] == "faults":
+            problem = words[0] if words else ""
+        else:
+            problem = failure[1] if failure else "it exits"
         if failure is None or failure[0] is not Outcome.TIME_LIMIT:
             _keep(self.problems, key, problem)
         return problem
@@ -99,16 +101,21 @@ def _read(task: TestsTask, records: Sequence[Any]) -> ReadTests:
     return ReadTests((), task, stopping=True, weak=True, unread=True)
 
 
-def _unaided_jobs(task: TestsTask, as_data: bool) -> list[dict[str, Any]]:
-    """What the task brings along, in as many processes as an answer has: each has a budget of its own."""
-    alone = {"role": "unaided", "entry_point": task.entry_point, "inprocess": task.inprocess}
-    preamble = {**alone, "preamble": task.preamble, "setup": "", "tests": ()}
-    tests = {**alone, "preamble": "", "setup": task.setup, "tests": task.tests}
-    if as_data:
-        return [preamble]
-    if task.inprocess:
-        return [{**tests, "preamble": task.preamble}]
-    return [preamble, tests] if task.preamble else [tests]
+def _trials(task: TestsTask, as_data: bool) -> list[Order]:
+    """What the task brings along, in as many processes as an answer has, with what each of them may use.
+
+    What its text shows is read by the judge, in the judge's time.
+    """
+    alone = {"role": "unaided", "entry_point": task.entry_point, "cpu_s": task.limits.cpu_s}
+    texts = {"setup": task.setup, "tests": task.tests}
+    preamble = Order({**alone, "part": "preamble", "preamble": task.preamble}, task.limits)
+    trials = [preamble] if task.preamble else []
+    if not as_data:
+        part = "closed" if task.inprocess else "tests"
+        trials.append(Order({**alone, "part": part, **texts}, task.limits, scratch=False))
+        shown = {"role": "faults", "entry_point": task.entry_point, "inprocess": task.inprocess, **texts}
+        trials.append(Order({**shown, "preamble": task.preamble}, READING, scratch=False))
+    return trials
 
 
 def _keep(known: OrderedDict[bytes, Any], key: bytes, value: Any) -> None:

@@ -24,6 +24,11 @@ class Image:
     scratch_mb: int = 64
     """Size of the worker's own tmpfs."""
 
+    @property
+    def can_kill(self) -> bool:
+        """Can a job send a SIGKILL, to itself at least? Only where it may start no process is that refused."""
+        return self.isolation != "landlock"
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -41,6 +46,10 @@ class Ran:
     report: bytes = b""
     inside: bool = True
     """Did it get into the jail? If not, nothing of the job has run, and its end is the machine's fault."""
+    stolen: float = 0.0
+    """If it was out of time: which share of the machine's processor time a hypervisor took away meanwhile."""
+    could_kill: bool = False
+    """Could it have sent a SIGKILL to itself? Where it may start processes, or nothing holds it, it could."""
 
 
 @dataclass(slots=True)

@@ -24,13 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.judge.jail.frames import scan
+from rlvrlab.judge.jail.frames import HALVES, scan
 from rlvrlab.judge.jail.jobfile import INSIDE, Terms, head
 from rlvrlab.judge.jail.limits import MEGABYTE, Limits, to_be_read
 from rlvrlab.judge.jail.packages import ONE_THREAD
 from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
+from rlvrlab.judge.workers.bubblewrap import wrapped
 from rlvrlab.judge.workers.libraries import shared_libraries
 from rlvrlab.judge.workers.orders import Image, Order, Ran
+from rlvrlab.judge.workers.stolen import Stretch
 
 START_TIMEOUT_S = 60.0
 NOTHING_READABLE = b"."
@@ -59,8 +61,8 @@ class WorkerDied(InfrastructureError):
 class Child:
     """A started child: its memory files and the future of its end."""
 
-    def __init__(self, number: int, order: Order, job: int, end: Callable[[Child, str], None]) -> None:
-        self.number, self.limits, self.job, self._end = number, order.limits, job, end
+    def __init__(self, number: int, order: Order, job: int, end: Callable[[Child, str], None], can_kill: bool) -> None:
+        self.number, self.limits, self.job, self._end, self._can_kill = number, order.limits, job, end, can_kill
         self.ended: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.stdout, self.stderr = os.memfd_create("stdout"), os.memfd_create("stderr")
         # A pipe and not a file: nothing in it can be written over. The child may read it empty, its own report only.
@@ -72,6 +74,7 @@ class Child:
         """Less than was asked for where the user's quota of pipes is used up."""
         self.heard = bytearray()
         self.next_look: asyncio.TimerHandle | None = None
+        self._stretch = Stretch()
 
     def drain(self) -> None:
         """Take what the pipe holds; a child that reports more than it may is ended."""
@@ -100,7 +103,10 @@ class Child:
         self.drain()
         code, reason, cpu_s, wall_s, peak_mb = ended
         inside = os.pread(self.job, len(INSIDE), 0) == INSIDE
-        return Ran(code, REASONS[reason], cpu_s, wall_s, peak_mb, stdout, stderr, bytes(self.heard), inside)
+        killed = REASONS[reason]
+        stolen = self._stretch.stolen() if killed in ("cpu", "wall") else 0.0
+        report = bytes(self.heard)
+        return Ran(code, killed, cpu_s, wall_s, peak_mb, stdout, stderr, report, inside, stolen, self._can_kill)
 
     def close(self) -> None:
         """Give the memory back."""
@@ -169,11 +175,7 @@ class Worker:
         command = [sys.executable, "-s", "-S", "-P", "-c", BOOT, PACKAGE_ROOT, json.dumps(settings)]
         command += [str(control), str(orders)]
         if self.image.isolation == "bwrap":
-            # Bubblewrap around the zygote, where children may start processes: what they leave behind dies with its
-            # namespace. Files are still Landlock's: everything below the zygote inherits the ruleset.
-            walls = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
-            size = str(self.image.scratch_mb * MEGABYTE)
-            command = ["bwrap", *walls, "--size", size, "--tmpfs", self.scratch, "--", *command]
+            command = wrapped(command, self.scratch, self.image.scratch_mb)
         # LD_BIND_NOW: functions of shared libraries are looked up once, not by every child that first calls them.
         environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "LD_BIND_NOW": "1"}
         if site:
@@ -224,7 +226,7 @@ class Worker:
         self._dead = True
         asyncio.get_running_loop().remove_reader(self.control.fileno())
         if not self._ready.done():
-            self._ready.set_exception(WorkerDied(reason))
+            self._ready.set_exception(InfrastructureError(reason))
         for child in self.children.values():
             if not child.ended.done():
                 child.ended.set_exception(WorkerDied(reason))
@@ -243,7 +245,7 @@ class Worker:
         address_space, data = self.imported
         spare = to_be_read(len(content))
         beginning = head(terms, (address_space + spare, data + spare))
-        child = Child(self.count, order, memory_file(beginning + content), self.cancel)
+        child = Child(self.count, order, memory_file(beginning + content), self.cancel, self.image.can_kill)
         stdin = memory_file(order.stdin) if order.stdin else os.open(os.devnull, os.O_RDONLY)
         peer = stdin if order.peer is None else order.peer
         descriptors = [stdin, child.stdout, child.stderr, child.report, peer, child.job]
@@ -320,7 +322,7 @@ class Worker:
 
 def lines_of(report: bytes, at_most: int) -> Sequence[Any]:
     """A child's report as JSON lines; ValueError when it is not what a role writes."""
-    lines = report.decode().split("\n")
+    lines = report.decode("utf-8", HALVES).split("\n")
     if len(lines) > at_most + 1 or lines[-1]:
         raise ValueError("the report is not made of whole lines")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,23 +20,20 @@ class Sink(Protocol):
 
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """Begin tracking a run; raises ImportError when the tracker's package is missing."""
-        ...
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
         """Copy one step's numbers."""
-        ...
 
     def close(self) -> None:
         """Send what is still held back, and end."""
-        ...
 
 
 @dataclass(frozen=True)
 class Tracker:
-    """Base of sinks whose package returns a run object with `log` and `finish`."""
+    """Base of sinks whose package returns an object to write to; that of most has `log` and `finish`."""
 
     _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The package's open run; a plug-in is frozen, so it lies in a list."""
+    """That object; a plug-in is frozen, so it lies in a list."""
 
     def log(self, step: int, metrics: dict[str, float]) -> None:
         """Copy one step's numbers."""
@@ -52,7 +49,7 @@ def find_sinks(resolved: Resolved) -> dict[str, Sink]:
     return {name: find("sink", name, resolved.folder)() for name in resolved.recipe.record.sinks}
 
 
-class Sinks:
+class Sinks(AbstractContextManager["Sinks"]):
     """All sinks of a run; the failure of one touches neither the others nor the run."""
 
     def __init__(self, run: Run, sinks: dict[str, Sink]) -> None:
@@ -84,9 +81,6 @@ class Sinks:
             except Exception as error:
                 self._run.event("sink_lost", f"sink {name} failed ({error}); logs/metrics.jsonl goes on")
                 del self._sinks[name]
-
-    def __enter__(self) -> Sinks:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for name, sink in self._sinks.items():

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.record.sinks.base import Tracker
 from rlvrlab.registry import register
 
 
 @register("sink", "tensorboard")
 @dataclass(frozen=True)
-class TensorboardSink:
+class TensorboardSink(Tracker):
     """Writes logs/tensorboard/."""
-
-    _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The open writer; a plug-in is frozen, so it lies in a list."""
 
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """tensorboardX writes event files without TensorFlow or torch."""

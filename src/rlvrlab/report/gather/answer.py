@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +23,10 @@ from rlvrlab.report.gather.record import METRICS, RunRecord
 ACCEPTED = "accepted@1"
 MOST_REASONS = 3
 TONES = {"higher": "good", "lower": "bad", "not shown": "unclear"}
-WORDS = {
-    "higher": "Yes",
-    "lower": "No, it got worse",
-    "not shown": "No improvement is shown",
-}
+WORDS = {"higher": "Yes", "lower": "No, it got worse", "not shown": "No improvement is shown"}
+NOTHING: Fact = {"role": "", "phases": [], "before": None, "after": None, "difference": None, "about": "", "why": [],
+                 "caution": ""}  # fmt: skip
+"""The parts of the sentence where nothing is known."""
 
 
 class Change(NamedTuple):
@@ -166,22 +166,16 @@ def _phases(run: RunRecord, spans: Sequence[Fact]) -> list[str]:
     same = [one for one in spans if one["data"] == spans[0]["data"]]
     points = {
         one["phase"]: {
-            when: {"step": one[when]["from"]["step"], "accuracy": one[when]["value"], **_ends(one[when])}
-            for when in ("before", "last")
+            when: {"step": told["from"]["step"], "accuracy": told["value"], "low": told["low"], "high": told["high"]}
+            for when, told in (("before", one["before"]), ("last", one["last"]))
         }
         for one in same
         if _bounds(one["before"]) and _bounds(one["last"])
     }
     told = gain_lines(on_test(stored[begun:]) or on_dev(points))
-    try:
+    with suppress(LabError, OSError, *STRANGE):  # a line that cannot be read; the curves show what there is
         told.append(better_before(run.root))
-    except (LabError, OSError, *STRANGE):  # a line that cannot be read; the curves show what there is
-        pass
     return [line for line in told if line]
-
-
-def _ends(point: Fact) -> Fact:
-    return {"low": point["low"], "high": point["high"]}
 
 
 def _pressing(troubles: Sequence[Fact], alarms: Sequence[Fact]) -> list[Fact]:
@@ -199,18 +193,7 @@ def _bounds(point: Fact) -> tuple[float, float] | None:
 def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact]) -> Fact:
     """A run with one measurement or none: what is known, and what is missing for an answer."""
     ended = run.status not in ("running", "stale", "not started")
-    told: Fact = {
-        "tone": "unclear" if ended else "waiting",
-        "word": "Not known" if ended else "Not yet known",
-        "role": "",
-        "phases": [],
-        "before": None,
-        "after": None,
-        "difference": None,
-        "about": "",
-        "why": [],
-        "caution": "",
-    }
+    told = {**NOTHING, "tone": "unclear" if ended else "waiting", "word": "Not known" if ended else "Not yet known"}
     if tested:
         one = tested[0]
         source = place(one.source, step=one.step)

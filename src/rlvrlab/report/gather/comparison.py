@@ -168,15 +168,8 @@ def _compared(
         folder.miss("paired test", words(str(error), 400))
         return None
     facts, question = compared.facts(), compared.measures[0].what
-    tables = [
-        {"title": title, "rows": facts[key]}
-        for key, title in (
-            ("measures", ""),
-            ("by_skill", f"{question}, by skill"),
-            ("by_level", f"{question}, by level"),
-        )
-        if facts[key]
-    ]
+    titles = {"measures": "", "by_skill": f"{question}, by skill", "by_level": f"{question}, by level"}
+    tables = [{"title": title, "rows": facts[key]} for key, title in titles.items() if facts[key]]
     notes = [
         f"{compared.about}; seeds: {compared.seeds[0]} and {compared.seeds[1]}.",
         compared.caution,

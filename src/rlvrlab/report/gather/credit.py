@@ -5,18 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.report.gather.reading import (
-    Fact,
-    Folder,
-    Section,
-    as_table,
-    document,
-    number,
-    place,
-    rounded,
-    section,
-    words,
-)
+from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.rollouts import Answers
 
@@ -101,6 +90,6 @@ def _answer(one: dict[str, Any], text: Any, source: Fact) -> Fact:
         "reward": rounded(one.get("reward")),
         "text": text[:LONGEST],
         "steps": sorted((s for s in steps if 0 <= s["start"] < s["end"] <= LONGEST), key=lambda s: s["start"]),
-        "most": max((abs(v) for step in steps if (v := number(step["credit"])) is not None), default=0.0),
+        "most": max((abs(step["credit"]) for step in steps if step["credit"] is not None), default=0.0),
         "from": source,
     }

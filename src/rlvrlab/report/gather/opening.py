@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rlvrlab.report.gather.answer import TONES
+from rlvrlab.report.gather.answer import NOTHING, TONES
 from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section, words
 
 
 def opening(paired: Section | None, names: Sequence[str], missing: Sequence[Fact], seeds: Sequence[int]) -> Section:
     """The top of a comparison's page; `paired` is its paired test, `names` are its sides with so many `seeds` each."""
-    told: Fact = {"before": None, "after": None, "difference": None, "role": "", "phases": [], "why": []}
+    told = dict(NOTHING)
     if paired is not None:
         told |= _decided(paired)
     else:
         reasons = [one["why"] for one in missing if one["what"] == "paired test"]
         one_arm = f"One recipe, {seeds[0]} runs: nothing to compare it with" if len(names) == 1 else ""
-        told |= {"tone": "unclear", "word": one_arm or "Not known which is better", "about": "",
+        told |= {"tone": "unclear", "word": one_arm or "Not known which is better",
                  "caution": words(reasons[-1] if reasons else "", 500)}  # fmt: skip
     source = "config.json" if paired is None else paired["source"]
     return section("answer", "answer", "Is it better?", told, source)

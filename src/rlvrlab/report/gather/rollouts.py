@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from rlvrlab.data.rows import read_problems
 from rlvrlab.errors import LabError
 from rlvrlab.record.evaluation import PROBLEMS, SAMPLES
+from rlvrlab.record.run import rollout_files
 from rlvrlab.report.gather.reading import STRANGE, Folder, Line, Section, rounded, section, words
 
 MOST = 5000
@@ -99,12 +101,11 @@ class Answers:
 
 def training_answers(folder: Folder, answers: Answers, side: str = "", most: int = MOST) -> None:
     """Add answers of rollouts/: the first and the last step, then those between, until the page is full."""
-    paths = [path for path in (folder.root / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
-    files = {int(path.stem[5:]): f"rollouts/{path.name}" for path in paths}
+    files = {step: f"rollouts/{path.name}" for step, path in rollout_files(folder.root).items()}
     if not files:
         folder.miss("rollouts/", "no answers are recorded (record.rollouts)")
         return
-    steps = sorted(files)
+    steps = list(files)
     read: dict[int, list[Line]] = {}
     count = characters = 0
     room = min(most, MOST - len(answers))
@@ -143,21 +144,8 @@ def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str =
         answers.notes.append(f"{side}: {most} of {len(kept)} answers are shown; all are in {name}.")
 
 
-def spread(count: int) -> Iterator[int]:
+def spread(count: int) -> Iterable[int]:
     """0, the last, the middle, the quarters, …: every prefix is spread over the whole."""
-    seen = set()
-    for index in (0, count - 1):
-        if 0 <= index < count and index not in seen:
-            seen.add(index)
-            yield index
-    parts = 2
-    while len(seen) < count:
-        for k in range(1, parts, 2):
-            index = k * (count - 1) // parts
-            if index not in seen:
-                seen.add(index)
-                yield index
-        if parts > 2 * count:
-            yield from (index for index in range(count) if index not in seen)
-            return
-        parts *= 2
+    halvings = range(count.bit_length() + 2) if count else ()
+    spots = (k * (count - 1) >> halving for halving in halvings for k in range(2**halving + 1))
+    return dict.fromkeys(chain(spots, range(count)))

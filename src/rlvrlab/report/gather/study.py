@@ -6,18 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
-from rlvrlab.report.gather.reading import (
-    Fact,
-    Folder,
-    Section,
-    as_list,
-    as_table,
-    document,
-    place,
-    rounded,
-    section,
-    words,
-)
+from rlvrlab.report.gather.reading import Folder, Section, as_list, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.verdict import verdict
 
@@ -29,20 +18,8 @@ KEPT = (
     "moved; forgetting takes the best of several stages, too. Backward transfer chooses nothing."
 )
 """How to read what a run kept: numbers that were chosen as the best of several are never negative."""
-TOLD = (
-    "time",
-    "stage",
-    "kind",
-    "rule",
-    "chosen",
-    "recommended",
-    "runner_up",
-    "by",
-    "who",
-    "reason",
-    "words",
-    "outcome",
-)
+TOLD = ("time", "stage", "kind", "rule", "chosen", "recommended", "runner_up", "by", "who", "reason", "words",
+        "outcome")  # fmt: skip
 """The keys of a decision that are shown as text."""
 
 
@@ -158,16 +135,15 @@ def _retention_table(arms: list[dict[str, Any]], name: str, index: int) -> Secti
 
 
 def _decisions(study: dict[str, Any]) -> Section | None:
-    rows: list[Fact] = []
+    rows = []
     for index, one in enumerate(map(as_table, as_list(study.get("decisions")))):
         comparisons = [
             {key: words(compared.get(key), 80) for key in ("metric", "arm", "versus", "outcome")}
             | {key: rounded(compared.get(key)) for key in ("mean", "low", "high", "p")}
             for compared in map(as_table, as_list(one.get("comparisons")))
         ]
-        told: Fact = {key: words(one.get(key) if one.get(key) is not None else "", 500) for key in TOLD}
-        source = place(STUDY, key=f"decisions[{index}]")
-        rows.append(told | {"comparisons": comparisons, "from": source})
+        told = {key: words(one.get(key) if one.get(key) is not None else "", 500) for key in TOLD}
+        rows.append({**told, "comparisons": comparisons, "from": place(STUDY, key=f"decisions[{index}]")})
     return section("decisions", "decisions", "Decisions", rows, STUDY) if rows else None
 
 

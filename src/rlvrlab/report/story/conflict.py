@@ -61,14 +61,6 @@ def _over_steps(values: list[float], least: float, level: float = LEVEL) -> dict
     return found | {"low": max(least, found["low"]), "high": min(1.0, found["high"])}
 
 
-def _disagreeing(rates: list[float]) -> str:
-    if not rates:
-        return ""
-    rate = _over_steps(rates, 0.0)
-    share = f"{100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)}"
-    return f"In a step {share} of the pairs of groups disagree. "
-
-
 def chance_of(small: int, checks: int) -> float:
     """How often so many checks, or more, have p < 0.05 where there is nothing to find."""
     return sum(comb(checks, i) * 0.05**i * 0.95 ** (checks - i) for i in range(small, checks + 1))
@@ -80,11 +72,15 @@ def more_than_noise(small: int, checks: int) -> bool:
 
 
 def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
-    rates = [value for _, value, _ in run.series(RATE)]
+    often = ""
+    if rates := [value for _, value, _ in run.series(RATE)]:
+        rate = _over_steps(rates, 0.0)
+        share = f"{100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)}"
+        often = f"In a step {share} of the pairs of groups disagree. "
     lowest = min(found, key=lambda pair: found[pair]["value"])
     worst = found[lowest]
     said = (
-        f"**Conflict.** {_disagreeing(rates)}The pair that disagrees most at the end is {lowest[0]} and {lowest[1]}: "
+        f"**Conflict.** {often}The pair that disagrees most at the end is {lowest[0]} and {lowest[1]}: "
         f"mean cosine {worst['value']:+.2f}{bracket(worst['low'], worst['high'])} over {worst['n']} steps"
         f"{f', as the lowest of {len(found)} pairs' if len(found) > 1 else ''}."
     )

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from rlvrlab.evals.pooled import estimate_pooled
+from rlvrlab.record.run import rollout_files
 from rlvrlab.report.gather.reading import as_table
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.stored_lines import decoded
@@ -56,8 +57,7 @@ class Credits:
 
 
 def _examined(run: RunRecord) -> tuple[dict[str, Credits], dict[int, Credits], int]:
-    files = [path for path in (run.root / "rollouts").glob("step_*.jsonl") if path.stem[5:].isdigit()]
-    files.sort(key=lambda path: int(path.stem[5:]))
+    files = list(rollout_files(run.root).values())
     some = [files[i * len(files) // min(MOST_FILES, len(files))] for i in range(min(MOST_FILES, len(files)))]
     kinds: dict[str, Credits] = defaultdict(Credits)
     by_line: dict[int, Credits] = defaultdict(Credits)

@@ -34,16 +34,10 @@ def phases(run: RunRecord) -> Part | None:
     if not found:
         return None
     head = ["phase", *(f"{when}{side}" for when in WHEN for side in ("", "_low", "_high")), "best", "best_step"]
-    rows = [
-        [
-            name,
-            *(entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")),
-            best["accuracy"],
-            best["step"],
-        ]
-        for name, entry in found.items()
-        for best in [entry["best"]]
-    ]
+    rows = []
+    for name, entry in found.items():
+        ends = [entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")]
+        rows.append([name, *ends, entry["best"]["accuracy"], entry["best"]["step"]])
     curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in accuracy_keys(run)}
     course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}

@@ -43,6 +43,8 @@ class Server:
         limit = int(settings.get("max_tokens") or settings.get("max_new_tokens") or 16)
         temperature = float(settings.get("temperature", 1.0))
         options: dict[str, Any] = {"do_sample": temperature > 0}
+        if "seed" in settings:  # by itself this process goes on with its own stream, which no checkpoint holds
+            torch.manual_seed(int(settings["seed"]))
         if temperature > 0:
             options |= {"temperature": temperature, "top_k": 0, "top_p": float(settings.get("top_p", 1.0))}
         with torch.no_grad():

@@ -21,6 +21,7 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.rollout.episodes import Episode, carried_out
 from rlvrlab.scale.verl.job import current
 from rlvrlab.scale.verl.reward import EPISODE, problem_of, scored, tries
+from rlvrlab.scale.verl.seeds import seeded
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Tokenizer, unjudged
 
 Draw = Callable[[Request], Awaitable[Completion]]
@@ -77,7 +78,7 @@ class EpisodeHooks:
             output = await self.server_manager.generate(
                 request_id=conversation,  # the same server for all turns: it still has the beginning in its cache
                 prompt_ids=list(request.tokens),
-                sampling_params={**sampling_params, "max_tokens": most},
+                sampling_params={**seeded(sampling_params, row, len(drawn)), "max_tokens": most},
             )
             spent_s += time.monotonic() - start
             _joined(facts, output.extra_fields)

@@ -13,7 +13,7 @@ from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe import Resolved
 from rlvrlab.scale.code_version import code_version
-from rlvrlab.scale.verl import CODE, EPISODES, PLAN
+from rlvrlab.scale.verl import ANSWERS, CODE, EPISODES, PLAN
 from rlvrlab.scale.verl.refusals import online_phase, refusals
 from rlvrlab.scale.verl.spelling import is_known, split, suggested
 from rlvrlab.train.phases.base import Critic, OnlinePhase
@@ -109,9 +109,10 @@ def _sampling(resolved: Resolved) -> Settings:
     recipe, engine = resolved.recipe, resolved.recipe.engine
     longest = engine["prompt_tokens"] + recipe.rollout.max_tokens
     env = resolved.build("env")
-    tools: Settings = {f"{ROLLOUT}.agent.default_agent_loop": EPISODES}
-    return (tools if isinstance(env, BaseEnvironment) and env.uses_tools else {}) | {
-        f"{ROLLOUT}.name": "rlvr_cpu" if engine["rollout"] == "cpu" else engine["rollout"],
+    tools, cpu = isinstance(env, BaseEnvironment) and env.uses_tools, engine["rollout"] == "cpu"
+    loop: Settings = {f"{ROLLOUT}.agent.default_agent_loop": EPISODES if tools else ANSWERS}
+    return (loop if tools or cpu else {}) | {
+        f"{ROLLOUT}.name": "rlvr_cpu" if cpu else engine["rollout"],
         f"{ROLLOUT}.n": recipe.rollout.n,
         f"{ROLLOUT}.temperature": recipe.rollout.temperature,
         f"{ROLLOUT}.top_p": recipe.rollout.top_p,

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from rlvrlab.errors import InfrastructureError, RunTouched, UserError
+from rlvrlab.randomness import key_bits
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_metrics
@@ -30,7 +31,7 @@ from rlvrlab.scale.verl.data import memory
 from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
 from rlvrlab.scale.verl.follow import Follower, on_record
 from rlvrlab.scale.verl.job import Job
-from rlvrlab.scale.verl.keys import Settings, settings
+from rlvrlab.scale.verl.keys import ROLLOUT, Settings, settings
 from rlvrlab.scale.verl.refusals import online_phase
 from rlvrlab.scale.verl.spelling import override
 from rlvrlab.scale.verl.validate import INSTALL
@@ -60,13 +61,12 @@ def start(
     wanted = _addressed(settings(resolved, str(Path("/nowhere"))), address)
     check(wanted)
     find_sinks(resolved)
-    ask_verl(python, wanted)
     lab = ready_lab(resolved)
     kept = memory(lab, online_phase(resolved))
     with TemporaryDirectory() as folder:
         trial = Job(Path(folder), resolved, tuple(judges), kept)
         prepare(trial, lab, wanted)
-        ask_verls_python(python, ["-m", "rlvrlab.scale.verl.lengths", folder], wanted)
+        ask_verl(python, folder, wanted)
     run = run_folder.create(lab, command)
     with closing(run):
         home = _home(run.folder)
@@ -105,10 +105,10 @@ def python_of_verl() -> str:
     return found
 
 
-def ask_verl(python: str, wanted: Settings) -> None:
-    """Let verl's environment say whether it is complete and takes the settings."""
+def ask_verl(python: str, job: str, wanted: Settings) -> None:
+    """Let verl's environment say whether it is complete, takes the settings, and has room for the prompts."""
     lines = [override(key, value) for key, value in wanted.items()]
-    ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", *lines], wanted)
+    ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", "--job", job, *lines], wanted)
 
 
 def ask_verls_python(python: str, arguments: Sequence[str], wanted: Settings) -> None:
@@ -131,7 +131,7 @@ def _go(job: Job, run: Run, state: State, observe: Observer, python: str, *, res
         if resumed:
             follower.catch_up(job.folder / f"metrics_{session - 1}.jsonl", resumed)
         with (run.folder / "logs" / "verl.log").open("ab") as output:
-            verl = _launched(job, python, log, output, resumed > 0)
+            verl = _launched(job, python, log, output, resumed)
             try:
                 while verl.poll() is None and not interrupts.received:
                     follower.look(log)
@@ -142,15 +142,16 @@ def _go(job: Job, run: Run, state: State, observe: Observer, python: str, *, res
         return _closed(run, follower, interrupts, verl.returncode, job)
 
 
-def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: bool) -> subprocess.Popen[bytes]:
+def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: int) -> subprocess.Popen[bytes]:
     lines = (job.folder / OVERRIDES).read_text(encoding="utf-8").splitlines()
     variables = "+ray_kwargs.ray_init.runtime_env.env_vars"
     now = {f"{variables}.VERL_FILE_LOGGER_PATH=": log, f"{variables}.{CODE}=": code_version()}  # not as at the start
     lines = [line for line in lines if not line.startswith(tuple(now))]
     lines += [*(f"{name}{value}" for name, value in now.items()), f"hydra.run.dir={job.folder / 'hydra'}"]
     if resumed:
-        lines = [line for line in lines if not line.startswith("trainer.val_before_train=")]
-        lines.append("trainer.val_before_train=False")
+        other = resumed_settings(job.resolved.recipe.seed, resumed)
+        lines = [line for line in lines if line.partition("=")[0] not in other]
+        lines += [override(key, value) for key, value in other.items()]
     environment = _environment(job.folder, settings(job.resolved, str(job.folder)))
     # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together. Should we be killed, the
     # kernel ends verl: a run that is resumed must not find another trainer in its folder.
@@ -159,6 +160,16 @@ def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: bool
     return subprocess.Popen(  # noqa: S603
         command, stdout=output, stderr=subprocess.STDOUT, cwd=job.folder, env=environment, start_new_session=True
     )
+
+
+def resumed_settings(seed: int, step: int) -> Settings:
+    """What a run that goes on after a step says differently.
+
+    verl seeds its sampler when it starts, and no checkpoint holds how far that stream of random numbers has come. With
+    the seed of the first start, the answers after a resume would be drawn with the numbers of the first updates.
+    """
+    drawn = key_bits(seed, "verl", "resumed", step) % 2**31
+    return {"trainer.val_before_train": False, f"{ROLLOUT}.seed": drawn}
 
 
 def _environment(folder: Path, wanted: Settings) -> dict[str, str]:

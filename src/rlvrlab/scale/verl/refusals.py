@@ -53,7 +53,7 @@ def untrained(phase: Phase) -> str:
     if not phase.online:
         return "trains on answers that are there before it begins, and verl trains on-line phases"
     if phase.tries > 1:
-        return "asks again after a failed try, and verl's rollouts have one turn here"
+        return "asks again after the verdicts of a whole group, and verl's agent loop knows one answer at a time"
     return ""
 
 

@@ -43,11 +43,13 @@ def token_log_probs(module: Any) -> None:
 
 
 def agent_loop(module: Any) -> None:
-    """`agent.default_agent_loop=rlvr_episodes`: answers over several turns with tools in between."""
-    from rlvrlab.scale.verl import EPISODES
+    """`agent.default_agent_loop`: rlvr_episodes, over several turns with tools, and rlvr_answers, of one turn."""
+    from rlvrlab.scale.verl import ANSWERS, EPISODES
     from rlvrlab.scale.verl.episode_loop import episode_loop
+    from rlvrlab.scale.verl.seeds import answer_loop
 
-    module._agent_loop_registry[EPISODES] = {"_target_": f"{episode_loop.__module__}.{episode_loop.__name__}"}
+    for name, loop in ((EPISODES, episode_loop), (ANSWERS, answer_loop)):
+        module._agent_loop_registry[name] = {"_target_": f"{loop.__module__}.{loop.__name__}"}
 
 
 def engines(module: Any) -> None:

@@ -19,8 +19,7 @@ PYTHON="${PYTHON:-python3}"
 OVERRIDES=(
 @OVERRIDES@
 )
-"$PYTHON" -m rlvrlab.scale.verl.validate "${OVERRIDES[@]}" "$@"
-"$PYTHON" -m rlvrlab.scale.verl.lengths "$HERE"
+"$PYTHON" -m rlvrlab.scale.verl.validate --job "$HERE" "${OVERRIDES[@]}" "$@"
 exec "$PYTHON" -m verl.trainer.main_ppo "${OVERRIDES[@]}" "$@"
 """
 CLUSTER = """#!/usr/bin/env bash
@@ -38,8 +37,7 @@ OVERRIDES=(
 @OVERRIDES@
   "+ray_kwargs.ray_init.address=${ADDRESS}"
 )
-"$PYTHON" -m rlvrlab.scale.verl.validate "${OVERRIDES[@]}" "$@"
-"$PYTHON" -m rlvrlab.scale.verl.lengths "$HERE"
+"$PYTHON" -m rlvrlab.scale.verl.validate --job "$HERE" "${OVERRIDES[@]}" "$@"
 exec "$PYTHON" -m verl.trainer.main_ppo "${OVERRIDES[@]}" "$@"
 """
 README = """# @NAME@ on verl @VERSION@

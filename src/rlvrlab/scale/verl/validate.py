@@ -1,6 +1,8 @@
 """Is verl here, is it the version this is made for, and does it take these settings?
 
-python -m rlvrlab.scale.verl.validate key=value …      what the launch scripts run before verl
+python -m rlvrlab.scale.verl.validate [--job FOLDER] key=value …      what the launch scripts run before verl
+
+With a job its prompts are measured as well, in the same process: to import verl takes longer than either check.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.scale.code_version import ONE_CODE, code_version
-from rlvrlab.scale.verl import CODE, VERSION
+from rlvrlab.scale.verl import CODE, VERSION, lengths
 from rlvrlab.scale.verl.keys import PLAIN_ATTENTION
 
 RAY = (2, 50)
@@ -119,16 +121,17 @@ def check_packages(config: Any) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Exit code 2 and one line where something is wrong."""
+    job = arguments[1] if arguments[:1] == ["--job"] else None
     try:
         check_versions()
-        config = composed(arguments)
+        config = composed(arguments[2:] if job else arguments)
         check_code(config)
         check_packages(config)
         validated(config)
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    return 0
+    return lengths.main([job]) if job else 0
 
 
 if __name__ == "__main__":

@@ -59,8 +59,7 @@ class Launcher(Protocol):
 def launcher_of(name: str, resources: Resources) -> Launcher:
     """The launcher of this name; the package it needs is imported only now."""
     module = importlib.import_module(f"rlvrlab.study.launchers.{name}")
-    made: Launcher = getattr(module, LAUNCHERS[name])(resources)
-    return made
+    return getattr(module, LAUNCHERS[name])(resources)
 
 
 def worker_command(folder: Path) -> list[str]:

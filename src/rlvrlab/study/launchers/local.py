@@ -9,16 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.study.launchers.base import (
-    GRACE_S,
-    Job,
-    Outcome,
-    end,
-    outcome_of,
-    timed_out,
-    worker_command,
-    worker_env,
-)  # fmt: skip
+from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, end, outcome_of, timed_out, worker_command, worker_env
 from rlvrlab.study.schema import Resources
 from rlvrlab.study.worker import PARENT
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,7 +86,7 @@ class Ray:
         if not _reachable(self._gcs):
             self._running.clear()
             return
-        try:
+        with suppress(Exception):  # a cluster that is gone cannot be left in order
             for reference in self._running:
                 self._ray.cancel(reference)
             until = time.monotonic() + 10
@@ -94,15 +95,12 @@ class Ray:
                 for reference in done:
                     self._running.pop(reference)
             self._ray.shutdown()
-        except Exception:  # noqa: S110  a cluster that is gone cannot be left in order
-            pass
         self._running.clear()
 
     def _outcome(self, reference: Any) -> Outcome:
         job = self._running.pop(reference)
         try:
-            outcome: Outcome = self._ray.get(reference)
-            return outcome
+            return self._ray.get(reference)
         except self._ray.exceptions.WorkerCrashedError as error:
             return Outcome(
                 job.trial, "killed", f"its Ray worker died more often than resources.retries: {one_line(error)}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,14 @@ class StepCredits:
     metrics: dict[str, float] = field(default_factory=dict)
     remembered: Remembered = field(default_factory=dict)
     """What the method knows of statements after this collection."""
+    parts: tuple[StepCredits, ...] = ()
+    """Of credits that work one after the other."""
 
     def speaking(self, dead: Sequence[Rollout]) -> list[Rollout]:
         """Rollouts of dead groups in which credit has something to say."""
+        if self.parts:
+            heard = {rollout.id for part in self.parts for rollout in part.speaking(dead)}
+            return [rollout for rollout in dead if rollout.id in heard]
         if self.plugin is None or not self.plugin.keeps_dead_groups:
             return []
         spoken = {r.group_id for r in dead if r.id in self.answers and self.answers[r.id].speaks}
@@ -65,6 +71,8 @@ class StepCredits:
 
     def on(self, batch: TokenBatch, rollouts: Sequence[Rollout]) -> TokenBatch:
         """The batch with the credit of its steps in its advantages."""
+        if self.parts:
+            return reduce(lambda credited, part: part.on(credited, rollouts), self.parts, batch)
         if self.plugin is None or not self.answers:
             return batch
         assert batch.advantage_BT is not None
@@ -76,6 +84,15 @@ class StepCredits:
                 group_T = batch.advantage_BT[row, :width]
                 advantage_BT[row, :width] = self.plugin.mapped(group_T, one.trajectory.step_T, one.credit_S)
         return replace(batch, advantage_BT=np.where(batch.loss_BT, advantage_BT, 0.0))
+
+
+def combined(plugin: StepCredit, parts: Sequence[StepCredits], remembered: Remembered) -> StepCredits:
+    """Credits one after the other; where several know an answer, record and shared metrics tell of the last one."""
+    answers = {name: one for part in parts for name, one in part.answers.items()}
+    metrics = {key: value for part in parts for key, value in part.metrics.items()}
+    learnt = [part.remembered for part in parts if part.plugin is not None and part.plugin.remembers]
+    metrics["credit/unbiased"] = float(plugin.label == "unbiased")
+    return StepCredits(plugin, answers, metrics, learnt[0] if learnt else remembered, tuple(parts))
 
 
 def segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) -> Iterator[Trajectory]:
@@ -96,6 +113,12 @@ def segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) ->
             segments = segment(text, segmentation)
             known[answer] = segments, step_of_tokens(token_spans(text, tokens, remembering), segments.spans)
         yield Trajectory(rollout, *known[answer], ())
+
+
+def worth(rollout: Rollout) -> float:
+    """The reward of a judged answer."""
+    assert rollout.reward is not None
+    return rollout.reward.value
 
 
 def metrics_of_steps(answers: Sequence[Credited]) -> dict[str, float]:

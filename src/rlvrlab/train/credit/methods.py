@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from rlvrlab.credit.base import Remembered, StepCredit
 from rlvrlab.rollout.replay import Replayer
-from rlvrlab.train.credit.credited import StepCredits
+from rlvrlab.train.credit.credited import StepCredits, combined
 from rlvrlab.train.credit.replays import replay_credits
 from rlvrlab.train.credit.trace import trace_credits
 from rlvrlab.train.credit.tree import tree_credits
@@ -34,6 +34,12 @@ def credit_of(
     cached: bool = True,
 ) -> StepCredits:
     """Credit of all judged answers; `remembered` is from earlier steps. `cached` is for tests: results are the same."""
+    if plugin.parts:
+        found = [
+            credit_of(part, rollouts, env, reward, sampler, sampling, remembered, cached=cached)
+            for part in plugin.parts
+        ]
+        return combined(plugin, found, remembered)
     if plugin.grows:
         return tree_credits(plugin, rollouts, sampler.tokenizer.decode)
     if plugin.follows:

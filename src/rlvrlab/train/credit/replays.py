@@ -20,7 +20,7 @@ from rlvrlab.credit.steps import GLUE, Decode
 from rlvrlab.randomness import generator
 from rlvrlab.rollout.replay import COUNTED, Replayer, Trajectory
 from rlvrlab.rollout.segment import statements_of
-from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps, segmented
+from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps, segmented, worth
 from rlvrlab.types import Rollout
 
 
@@ -40,7 +40,7 @@ def replay_credits(
     answers = {}
     for one, plan, raw_S, of_empty in zip(asked, plans, solved, empty, strict=True):
         if len(one.segments):
-            credit_S = plugin.normalised(raw_S, _worth(one) - of_empty)
+            credit_S = plugin.normalised(raw_S, worth(one.rollout) - of_empty)
             answers[one.rollout.id] = Credited(one, raw_S, credit_S, _asked(raw_S, plan))
     learning: dict[str, float] = {}
     if plugin.remembers:
@@ -92,7 +92,7 @@ def _replayed(
         found = replayer.values([one._replace(edits=edits) for one, edits in zip(asked, fresh, strict=True)])
         values = [np.append(old, new) for old, new in zip(values, found, strict=True)]
         fresh = [
-            plan.then(value_E, _worth(one)) if plan else ()
+            plan.then(value_E, worth(one.rollout)) if plan else ()
             for one, plan, value_E in zip(asked, done, values, strict=True)
         ]
         if not any(fresh):
@@ -102,12 +102,7 @@ def _replayed(
 
 def _kind(one: Trajectory) -> str:
     """Statements of answers that earned something are remembered apart from those of others."""
-    return f"{one.rollout.problem.skill} {_worth(one) > 0}"
-
-
-def _worth(one: Trajectory) -> float:
-    assert one.rollout.reward is not None
-    return one.rollout.reward.value
+    return f"{one.rollout.problem.skill} {worth(one.rollout) > 0}"
 
 
 def _effects(
@@ -121,14 +116,14 @@ def _effects(
             place = one.rollout.problem.id, one.rollout.completion.text, edit.step
             if place not in seen and not np.isnan(value):
                 seen.add(place)
-                yield statements[edit.step], _worth(one) - float(value)
+                yield statements[edit.step], worth(one.rollout) - float(value)
 
 
 def _solved(
     plugin: StepCredit, asked: Sequence[Trajectory], plans: Sequence[Replays | None], values: Sequence[Floats]
 ) -> list[Floats]:
     """Credit in units of reward: from the replays' values, or from answers of a group that began alike."""
-    reward_B = np.array([one.rollout.reward.value for one in asked if one.rollout.reward is not None])
+    reward_B = np.array([worth(one.rollout) for one in asked])
     if not plugin.needs_replays:
         ids = {group: i for i, group in enumerate(dict.fromkeys(one.rollout.group_id for one in asked))}
         group_B = np.array([ids[one.rollout.group_id] for one in asked], dtype=np.int64)

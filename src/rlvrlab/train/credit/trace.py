@@ -20,7 +20,7 @@ from rlvrlab.credit.steps import Decode
 from rlvrlab.credit.trace import parting
 from rlvrlab.envs.base import Followed, FollowsPrograms
 from rlvrlab.rollout.segments import Segments
-from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps, segmented
+from rlvrlab.train.credit.credited import Credited, StepCredits, metrics_of_steps, segmented, worth
 from rlvrlab.types import Environment, Problem, Rollout
 
 Answer = tuple[str, str]
@@ -40,7 +40,7 @@ def trace_credits(plugin: StepCredit, rollouts: Sequence[Rollout], env: Environm
     for (failed, right), one in zip(pairs, trajectories, strict=True):
         step = _blamed_step(one.segments, followed[_answer(failed)], [followed[_answer(other)] for other in right])
         if step is not None:
-            credit_S = plugin.blamed(len(one.segments), step, _worth(right[0]) - _worth(failed))
+            credit_S = plugin.blamed(len(one.segments), step, worth(right[0]) - worth(failed))
             answers[failed.id] = Credited(one, credit_S, credit_S, np.ones(len(credit_S), dtype=bool))
     metrics = {
         "credit/unbiased": 0.0,
@@ -59,7 +59,7 @@ def _compared(rollouts: Sequence[Rollout], siblings: int) -> list[tuple[Rollout,
         right = {r.completion.text: r for r in reversed(group) if r.verdict.correct is True}
         first = list(reversed(right.values()))[:siblings]
         for failed in (r for r in group if r.verdict.correct is False):
-            if first and _worth(failed) < min(map(_worth, first)):
+            if first and worth(failed) < min(map(worth, first)):
                 pairs.append((failed, first))
     return pairs
 
@@ -90,8 +90,3 @@ def _rows(program: str) -> list[str]:
 
 def _answer(rollout: Rollout) -> Answer:
     return rollout.problem.id, rollout.completion.text
-
-
-def _worth(rollout: Rollout) -> float:
-    assert rollout.reward is not None
-    return rollout.reward.value

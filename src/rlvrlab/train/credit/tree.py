@@ -64,9 +64,8 @@ def _trajectory(rollout: Rollout, decode: Decode) -> Trajectory:
     ends = [branch.end for branch in completion.branches]
     step_T = np.searchsorted(ends, np.arange(len(completion.tokens)), side="right")
     cuts = [0, *(int(spans_T2[end - 1, 1]) if end else 0 for end in ends)]
-    steps = tuple(
+    steps = [
         Step(at, "branch", (start, end), completion.text[start:end]) for at, (start, end) in enumerate(pairwise(cuts))
-    )
-    spans = tuple(step.span for step in steps)
-    segments = Segments(completion.text, "text", steps, spans, (-1,) * len(steps), region=(0, len(completion.text)))
+    ]
+    segments = Segments.flat(completion.text, "text", steps, (), (), (0, len(completion.text)))
     return Trajectory(rollout, segments, step_T, ())

@@ -12,6 +12,7 @@ It costs no pass at all, only a copy of the parameters. The optimiser does not h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rlvrlab.registry import register
 from rlvrlab.train.guards.base import Guard, Kept, Moment, Settled
@@ -29,13 +30,8 @@ class Average(Guard):
     """Share of the average that a step keeps; 1 keeps the parameters with which the stage began."""
     every: CountOrZero = 0
     """Steps between two moves to the average; 0 moves only when the stage ends."""
-    protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
 
-    @property
-    def settles(self) -> bool:
-        """Between steps, with the average as a vector of its own."""
-        return True
+    settles: ClassVar[bool] = True
 
     def begin(self, now: Moment, kept: Kept) -> Kept:
         """The average begins with the stage."""

@@ -108,10 +108,11 @@ class Moment(Place):
         return self.ask(problems, self.key(*purpose), greedy) if self.ask and problems else []
 
 
+@dataclass(frozen=True)
 class Guard:
     """Protects skills that are not being trained. This one does nothing: override what the method needs."""
 
-    name: str
+    name: ClassVar[str]
     """Under which it is registered."""
 
     protected: tuple[str, ...] = ()
@@ -119,12 +120,12 @@ class Guard:
     protects_trained: ClassVar[bool] = False
     """In a stage of several skills, does it also protect each skill from the others that are trained with it?"""
     needs_answers: ClassVar[bool] = False
-    """Does it remember skills by answers to a few problems? Where none can be sampled, references take their place."""
+    """Does it remember skills by answers to a few problems, which no plan can count before the run?
 
-    @property
-    def draws_answers(self) -> bool:
-        """Does it draw answers of its own, which a plan cannot count before the run?"""
-        return self.needs_answers
+    Where none can be sampled, references take their place.
+    """
+    settles: ClassVar[bool] = False
+    """Does it act between steps, with vectors of its own? Where the trainer has no such moment, it is refused."""
 
     @property
     def needs_sampling(self) -> bool:
@@ -134,11 +135,6 @@ class Guard:
     @property
     def needs_distributions(self) -> bool:
         """Does it compare whole distributions with an anchor's? Where the trainer cannot do that, it is refused."""
-        return False
-
-    @property
-    def settles(self) -> bool:
-        """Does it act between steps, with vectors of its own? Where the trainer has no such moment, it is refused."""
         return False
 
     @property

@@ -25,12 +25,8 @@ class Ewc(RemembersSkills):
 
     coef: Positive = 100.0
     """Strength."""
-    protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
     memory_per_skill: Count = 32
     """Problems on which the Fisher diagonal is measured, rollout.n answers each."""
-    memory_total: Count = 256
-    """For all skills together."""
 
     needs_answers: ClassVar[bool] = True
 

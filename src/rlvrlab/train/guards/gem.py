@@ -19,8 +19,8 @@ import numpy as np
 from rlvrlab.registry import register
 from rlvrlab.surgery.projection import correction_norm, gem_multipliers
 from rlvrlab.train.guards.base import Gradient, Kept, Moment, Terms
-from rlvrlab.train.guards.losses import MemoryLoss, RemembersLosses, loss_metrics
-from rlvrlab.types import Count, CountOrZero, NonNegative
+from rlvrlab.train.guards.losses import RemembersLosses, loss_metrics
+from rlvrlab.types import NonNegative
 
 
 @register("guard", "gem")
@@ -32,16 +32,6 @@ class Gem(RemembersLosses):
     """One constraint, the mean of the skills' gradients, instead of one for each: A-GEM."""
     margin: NonNegative = 0.0
     """How much of every remembered gradient is added at least, where one is violated: GEM's memory strength."""
-    loss: MemoryLoss = "likelihood"
-    """On stored right answers, the anchor's accepted ones, by samples of kl, or exactly (kl_full)."""
-    rows: CountOrZero = 0
-    """Remembered answers of each skill used in one update, drawn anew in every step; 0 takes all."""
-    protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
-    memory_per_skill: Count = 32
-    """Problems remembered of each skill."""
-    memory_total: Count = 256
-    """For all skills together."""
 
     def terms(self, now: Moment, kept: Kept, gradient: Gradient) -> Terms:
         """Σ v_s ℓ_s."""

@@ -17,8 +17,6 @@ class L2(Guard):
 
     coef: Positive = 0.01
     """Strength."""
-    protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
 
     def begin(self, now: Moment, kept: Kept) -> Kept:
         """Anchor where the stage begins."""

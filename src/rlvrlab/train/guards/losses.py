@@ -12,6 +12,7 @@ The anchor is the policy with which the stage began that no longer trains the sk
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from rlvrlab.batch import TokenBatch
@@ -31,7 +32,7 @@ from rlvrlab.train.guards.memory import (
     with_answers,
     without_anchors,
 )
-from rlvrlab.types import Rollout
+from rlvrlab.types import CountOrZero, Rollout
 
 MemoryLoss = Literal["likelihood", "accepted", "kl", "kl_full"]
 FORWARD = 1 / 3
@@ -72,12 +73,14 @@ def why_unprotected(kept: Kept, skill: str) -> str:
     return f"skill {skill!r} is not protected: {why}; raise memory_total or train it longer"
 
 
+@dataclass(frozen=True)
 class RemembersLosses(RemembersSkills):
     """A guard with a loss on the memory of each skill; what it does with the gradients is its own."""
 
-    loss: MemoryLoss
-    rows: int
-    """Answers of each skill used in one update; 0 all."""
+    loss: MemoryLoss = "likelihood"
+    """On stored right answers, the anchor's accepted ones (replay as SFT), by samples of kl, or exactly (kl_full)."""
+    rows: CountOrZero = 0
+    """Remembered answers of each skill used in one update, drawn anew in every step; 0 takes all."""
 
     needs_answers: ClassVar[bool] = True
 

@@ -8,6 +8,7 @@ Which problems stand for a skill is a function of the training problems and the 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -20,7 +21,7 @@ from rlvrlab.rollout.trainable import verified
 from rlvrlab.skills.embedding import centres, features, nearest
 from rlvrlab.skills.groups import skills_of
 from rlvrlab.train.guards.base import Guard, Kept, Moment
-from rlvrlab.types import Problem, Rollout
+from rlvrlab.types import Count, Problem, Rollout
 
 
 def quotas(skills: Sequence[str], per_skill: int, total: int) -> dict[str, int]:
@@ -49,11 +50,14 @@ SURROGATES = 0xD800
 """The first code point that is no character."""
 
 
+@dataclass(frozen=True)
 class RemembersSkills(Guard):
     """A guard that remembers skills by a few problems, and perhaps by answers to them."""
 
-    memory_per_skill: int
-    memory_total: int
+    memory_per_skill: Count = 32
+    """Problems remembered of each skill."""
+    memory_total: Count = 256
+    """For all skills together; skills that find no room get none, which is reported."""
 
     def problems(self, train: Sequence[Problem], seed: int) -> dict[str, list[Problem]]:
         """The problems that stand for each skill: stratified by level, the same in every run of the seed."""
@@ -103,8 +107,7 @@ def without_anchors(kept: Kept, names: Collection[str]) -> Kept:
 
 def remembered(kept: Kept, skill: str) -> list[Problem]:
     """The problems that stand for a skill; the guard has called `with_problems` before."""
-    problems: list[Problem] = kept.live["problems"].get(skill, [])
-    return problems
+    return kept.live["problems"].get(skill, [])
 
 
 def with_answers(kept: Kept, rollouts: Sequence[Rollout], most: int, *, as_drawn: bool = False) -> Kept:

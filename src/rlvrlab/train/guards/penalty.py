@@ -15,8 +15,8 @@ from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator
 from rlvrlab.registry import register
 from rlvrlab.train.guards.base import Gradient, Kept, Moment, Terms
-from rlvrlab.train.guards.losses import MemoryLoss, RemembersLosses, SkillLoss, loss_metrics, slope
-from rlvrlab.types import Count, CountOrZero, Positive
+from rlvrlab.train.guards.losses import RemembersLosses, SkillLoss, loss_metrics, slope
+from rlvrlab.types import CountOrZero, Positive
 
 
 @register("guard", "penalty")
@@ -26,18 +26,8 @@ class Penalty(RemembersLosses):
 
     coef: Positive = 1.0
     """Strength: what a skill's mean loss per remembered token counts against the loss that is trained."""
-    loss: MemoryLoss = "likelihood"
-    """On stored right answers, the anchor's accepted ones (replay as SFT), by samples of kl, or exactly (kl_full)."""
-    rows: CountOrZero = 0
-    """Remembered answers of each skill used in one update, drawn anew in every step; 0 takes all."""
     fresh: CountOrZero = 0
     """For kl_full: problems of each skill, anywhere in its training problems, asked anew in every step."""
-    protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
-    memory_per_skill: Count = 32
-    """Problems remembered of each skill."""
-    memory_total: Count = 256
-    """For all skills together."""
 
     def __post_init__(self) -> None:
         if self.fresh and self.loss != "kl_full":

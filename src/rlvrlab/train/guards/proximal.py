@@ -40,7 +40,3 @@ class Proximal(SafeStep):
     """Steps a gradient is used for before it is computed anew."""
     protected: tuple[str, ...] = ()
     """Skills to protect when they are not trained alone; empty: those of earlier stages and those trained together."""
-    memory_per_skill: Count = 32
-    """Problems remembered of each skill."""
-    memory_total: Count = 256
-    """For all skills together; skills that find no room get none, which is reported."""

@@ -8,7 +8,7 @@ from rlvrlab.randomness import generator
 from rlvrlab.registry import register
 from rlvrlab.train.guards.base import Kept, Moment, Place
 from rlvrlab.train.guards.memory import RemembersSkills, remembered
-from rlvrlab.types import Count, Fraction01, Problem
+from rlvrlab.types import Fraction01, Problem
 
 
 @register("guard", "replay")
@@ -18,12 +18,6 @@ class Replay(RemembersSkills):
 
     share: Fraction01 = 0.25
     """Of each batch's problems; the batch keeps its size."""
-    protected: tuple[str, ...] = ()
-    """Skills to protect when they are not trained; empty protects those of earlier stages."""
-    memory_per_skill: Count = 32
-    """Problems remembered of each skill."""
-    memory_total: Count = 256
-    """For all skills together."""
 
     def begin(self, now: Moment, kept: Kept) -> Kept:
         """Report the protected skills that the memory has no room for."""

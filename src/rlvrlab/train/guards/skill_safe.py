@@ -36,10 +36,6 @@ class SkillSafe(SafeStep):
     """What a skill may lose; negative asks for gains."""
     solver: Solver = "exact"
     """sequential and dykstra are approximations, for comparison."""
-    memory_per_skill: Count = 32
-    """Problems remembered of each skill."""
-    memory_total: Count = 256
-    """For all skills together; skills that find no room get none, which is reported."""
     refresh: Count = 1
     """Steps a gradient is used for before it is computed anew."""
     repair: NonNegative = 0.5

@@ -185,13 +185,11 @@ class OnlinePhase(Phase):
 
     def advantage(self, resolved: Resolved) -> AdvantageEstimator:
         """The recipe's estimator, or the phase's own."""
-        chosen: AdvantageEstimator = resolved.build("advantage") or find("advantage", self.default_advantage)()
-        return chosen
+        return resolved.build("advantage") or find("advantage", self.default_advantage)()
 
     def objective(self, resolved: Resolved) -> PolicyObjective:
         """The recipe's objective, or the phase's own, without KL and entropy."""
-        chosen: PolicyObjective = resolved.build("objective") or find("objective", self.default_objective)()
-        return chosen
+        return resolved.build("objective") or find("objective", self.default_objective)()
 
     def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int, sampling: Sampling) -> list[Rollout]:
         """Answers to feedback on failed first tries, for phases with more than one."""

@@ -42,16 +42,8 @@ class GrpoTurns(Grpo):
     def second_tries(self, lab: Lab, firsts: Sequence[Rollout], phase_step: int, sampling: Sampling) -> list[Rollout]:
         """The first failed answer of each group is told what went wrong and tried again rollout.n times."""
         failed = {rollout.group_id: rollout for rollout in reversed(firsts) if rollout.verdict.correct is False}
-        return try_again(
-            lab.engine,
-            lab.env,
-            lab.reward,
-            list(failed.values()),
-            n=lab.recipe.rollout.n,
-            sampling=sampling,
-            key=(lab.recipe.seed, self.name, phase_step),
-            context=self.context,
-        )
+        tries, n, key = list(failed.values()), lab.recipe.rollout.n, (lab.recipe.seed, self.name, phase_step)
+        return try_again(lab.engine, lab.env, lab.reward, tries, n=n, sampling=sampling, key=key, context=self.context)
 
 
 @register("phase", "reinforce")

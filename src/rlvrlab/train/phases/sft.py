@@ -133,11 +133,8 @@ class RftPhase(Imitation):
 
 def imitate(lab: Lab, examples: list[Example], rate: float) -> Applied:
     """One update towards these answers; also how repairs are learnt."""
-    batch = batch_of(
-        [example["prompt"] for example in examples],
-        [example["answer"] for example in examples],
-        horizon=lab.recipe.rollout.max_tokens,
-    )
+    prompts, answers = ([example[part] for example in examples] for part in ("prompt", "answer"))
+    batch = batch_of(prompts, answers, horizon=lab.recipe.rollout.max_tokens)
     applied = descend(lab.engine, batch, Sft(), rate, lab.recipe.optimizer.max_grad_norm)
     lab.engine.publish()
     return applied

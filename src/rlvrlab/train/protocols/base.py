@@ -60,11 +60,15 @@ class TrainingProtocol(ABC):
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
         """The stages of a phase of `steps` steps, without gaps; raises UserError when they cannot be."""
 
+    def pool(self, train: Sequence[Problem], stage: Stage) -> list[Problem]:
+        """What a stage draws from: by default all problems of its skills alike."""
+        return [problem for problem in train if problem.skill in stage.skills]
+
     def problems(
         self, train: Sequence[Problem], seed: int, stage: Stage, stream: str, step: int, size: int
     ) -> list[Problem]:
-        """The `step`-th draw of a stage: by default from all problems of its skills alike."""
-        pool = [problem for problem in train if problem.skill in stage.skills]
+        """The `step`-th draw of a stage."""
+        pool = self.pool(train, stage)
         return drawn(pool, (seed, f"{stream}/{stage.name}"), step * size, (step + 1) * size)
 
 

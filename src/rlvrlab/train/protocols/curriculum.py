@@ -6,16 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import drawn
 from rlvrlab.registry import register
 from rlvrlab.skills.groups import skills_of
-from rlvrlab.train.protocols.base import (
-    Stage,
-    TrainingProtocol,
-    checked_shares,
-    cut,
-    levels_of,
-)
+from rlvrlab.train.protocols.base import Stage, TrainingProtocol, checked_shares, cut, levels_of
 from rlvrlab.types import Count, Positive, Problem
 
 
@@ -61,11 +54,8 @@ class Curriculum(TrainingProtocol):
             stages.append(Stage(i, f"level{level}", skills, first, last, carry=i > 0, max_tokens=length))
         return stages
 
-    def problems(
-        self, train: Sequence[Problem], seed: int, stage: Stage, stream: str, step: int, size: int
-    ) -> list[Problem]:
-        """From the stage's level, or from all levels up to it."""
+    def pool(self, train: Sequence[Problem], stage: Stage) -> list[Problem]:
+        """The stage's level, or all levels up to it."""
         levels = (self.levels or tuple(levels_of(train)))[: stage.index + 1]
         levels = levels if self.cumulative else levels[-1:]
-        pool = [problem for problem in train if problem.meta.get("level") in levels]
-        return drawn(pool, (seed, f"{stream}/{stage.name}"), step * size, (step + 1) * size)
+        return [problem for problem in train if problem.meta.get("level") in levels]

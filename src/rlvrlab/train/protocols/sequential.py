@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from rlvrlab.registry import register
 from rlvrlab.skills.groups import skills_of
-from rlvrlab.train.protocols.base import (
-    Stage,
-    TrainingProtocol,
-    check_skills,
-    checked_shares,
-    cut,
-)
+from rlvrlab.train.protocols.base import Stage, TrainingProtocol, check_skills, checked_shares, cut
 from rlvrlab.types import Positive, Problem
 
 

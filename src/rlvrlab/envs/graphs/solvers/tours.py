@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +33,9 @@ def shortest_tour(distance: Matrix) -> list[int]:
     return _by_table(distance) if len(distance) <= TABLE_CITIES else _OneTreeSearch(distance).solve()
 
 
-class _Layer(NamedTuple):
-    """All subsets of one size that contain city `last`, and the same without it."""
-
-    last: int
-    subsets: NDArray[np.int64]
-    without: NDArray[np.int64]
-
-
 @lru_cache(maxsize=TABLE_CITIES)
-def _layers(cities: int) -> list[_Layer]:
+def _layers(cities: int) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    """For each size and city: the city, all subsets of that size that contain it, and the same without it."""
     subsets = np.arange(1 << cities)
     sizes = np.array([int(s).bit_count() for s in subsets])
     layers = []
@@ -51,7 +43,7 @@ def _layers(cities: int) -> list[_Layer]:
         of_size = subsets[sizes == size]
         for last in range(cities):
             chosen = of_size[of_size >> last & 1 == 1]
-            layers.append(_Layer(last, chosen, chosen ^ (1 << last)))
+            layers.append((last, chosen, chosen ^ (1 << last)))
     return layers
 
 
@@ -62,8 +54,8 @@ def _by_table(distance: Matrix) -> list[int]:
     between = away[1:, 1:]
     table = np.full((1 << cities, cities), 1 << 40, dtype=np.int64)
     table[1 << np.arange(cities), np.arange(cities)] = away[0, 1:]
-    for layer in _layers(cities):
-        table[layer.subsets, layer.last] = (table[layer.without] + between[:, layer.last]).min(axis=1)
+    for last, subsets, without in _layers(cities):
+        table[subsets, last] = (table[without] + between[:, last]).min(axis=1)
     subset = (1 << cities) - 1
     last = int((table[subset] + away[1:, 0]).argmin())
     tour = [last + 1]

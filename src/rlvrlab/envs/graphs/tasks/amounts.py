@@ -18,16 +18,7 @@ from rlvrlab.envs.graphs.graph import Graph, members
 from rlvrlab.envs.graphs.sampling import scattered
 from rlvrlab.envs.graphs.solvers.flows import max_flow
 from rlvrlab.envs.graphs.solvers.paths import lightest_path, topological_order
-from rlvrlab.envs.graphs.tasks.base import (
-    Bands,
-    Infeasible,
-    Instance,
-    Marked,
-    NumberedList,
-    Solution,
-    Suite,
-    no_duplicates,
-)
+from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance, Marked, NumberedList, Solution, Suite, no_duplicates
 from rlvrlab.envs.graphs.tasks.decisions import HUNDRED, UNDIRECTED, listed, pairs
 
 FORM = " Finish with ### followed by the number alone."
@@ -136,7 +127,7 @@ class TopologicalOrder(NumberedList):
     name = "topology"
     suite: Suite = "graphwiz"
     sense = "max"
-    bands: Bands = ((4, 6), (7, 10), (11, 15), (16, 20), (21, 25))
+    bands = ((4, 6), (7, 10), (11, 15), (16, 20), (21, 25))
 
     def draw(self, random: Random, size: int) -> Instance | None:
         rank = random.sample(range(size), size)

@@ -25,6 +25,9 @@ NOTE_FAILURE = "__note_failure__"
 """What a failed assert calls in the tester."""
 CATCHING = ("raises", "assertRaises", "assertRaisesRegex", "suppress")
 """Contexts that catch the exceptions they are given."""
+ALL_FAILURES = ("AssertionError", "Exception", "BaseException")
+HANDED_ON = ("exception", "expectedFailure", "return_exceptions")
+"""Words by which an exception is looked at as a result: of futures, unittest and asyncio."""
 HARMLESS = ("open", "redirect_stdout", "redirect_stderr", "TemporaryDirectory", "catch_warnings", "errstate")
 """Contexts that catch nothing."""
 ENDING = ("exit", "quit", "_exit", "fail")
@@ -48,7 +51,7 @@ def run(job: Job, report: Report) -> None:
         trees = [ast.parse(text) for text in texts]
         nodes = nodes_of(trees)
         weak = evaluates(nodes)
-        if any(map(_may_catch_a_failure, nodes)):
+        if any(map(_may_catch_a_failure, nodes)) or _speak_of_failures(nodes):
             report("stopping", weak)
         else:
             report("going", weak, _steered_by_results(nodes, names), *map(_going_on, texts, trees))
@@ -71,6 +74,31 @@ def _may_catch_a_failure(node: ast.AST) -> bool:
             return leaves or not all(_is_another_exception(handler.type) for handler in handlers)
         case ast.With(items=items) | ast.AsyncWith(items=items):
             return not all(_lets_failures_pass(item.context_expr) for item in items)
+    return False
+
+
+def _speak_of_failures(nodes: Sequence[ast.AST]) -> bool:
+    """Do the tests name a failed assert, or what it is a kind of, other than to raise, to catch or to inherit it?"""
+    expected: set[int] = set()
+    for node in nodes:
+        match node:
+            case ast.Raise(ast.Call(named)) | ast.Raise(named):
+                expected.add(id(named))
+            case ast.ExceptHandler(ast.Tuple(several)) | ast.ClassDef(bases=several):
+                expected |= set(map(id, several))
+            case ast.ExceptHandler(named):
+                expected.add(id(named))
+    return any(id(node) not in expected and _names_failures(node) for node in nodes)
+
+
+def _names_failures(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(name):
+            return name in ALL_FAILURES or name in HANDED_ON
+        case ast.Attribute(attr=name):
+            return name in ALL_FAILURES or name in HANDED_ON
+        case ast.keyword(name):
+            return name in HANDED_ON
     return False
 
 
@@ -117,7 +145,8 @@ def _lets_failures_pass(context: ast.expr) -> bool:
     match context:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=given):
             exceptions = given if name == "suppress" else given[:1]
-            return name in HARMLESS or (name in CATCHING and all(map(_is_another_exception, exceptions)))
+            named = bool(exceptions) and all(map(_is_another_exception, exceptions))  # not as a keyword
+            return name in HARMLESS or (name in CATCHING and named)
     return False
 
 

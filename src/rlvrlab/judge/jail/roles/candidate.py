@@ -5,6 +5,7 @@ Results that are not plain stay here and travel as numbered handles, good only f
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -33,13 +34,16 @@ def run(job: Job, report: Report) -> None:
     """Load the program, then serve calls until the tester is done."""
     peer, held = Frames(PEER), Held()
     encode, decode = plain.encode, plain.decode
-    function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
+    function = solution.entry(solution.load(job["code"], report, job["cpu_s"]), job["entry_point"], report)
     peer.send("ready")
+    current, until = 0, 0.0
     while True:
         try:
-            arguments, named = peer.receive()
+            arguments, named, piece = peer.receive()
         except PeerGone:
             raise Released from None
+        if piece != current:  # all calls of one piece of the tests share its budget
+            current, until = piece, process_time() + job["cpu_s"]
         try:
             result = function(*decode(arguments, held.find), **decode(named, held.find))
             answer = ["value", encode(result, held.number)]
@@ -48,6 +52,7 @@ def run(job: Job, report: Report) -> None:
         except BaseException as error:
             report.failure(error)
             answer = ["raised", *_described(error, held)]
+        solution.spend(until)
         peer.send(answer)
 
 

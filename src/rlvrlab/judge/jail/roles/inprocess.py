@@ -7,31 +7,41 @@ report; but a function under test shares the process with its tests and could fo
 from __future__ import annotations
 
 import sys
+from time import process_time
 from typing import Any
 
 from rlvrlab.judge.jail.child import PEER, Job, Report
 from rlvrlab.judge.jail.frames import Frames
-from rlvrlab.judge.jail.roles import solution
+from rlvrlab.judge.jail.roles import dataset_code, solution
 
 
 def run(job: Job, report: Report) -> None:
     """Load the program, fetch the tests, run them in the same namespace."""
-    module = solution.load(job["code"], report)
+    module = solution.load(job["code"], report, job["cpu_s"])
+    report("loaded")
     tests = Frames(PEER)
     tests.ask()
     pieces = tests.receive()
     module.__dict__.setdefault("candidate", getattr(module, job["entry_point"], None))
     for piece in pieces:
+        until = process_time() + job["cpu_s"]
+        problem: Exception | None = None
         try:
-            exec(compile(piece, "tests", "exec"), module.__dict__)  # noqa: S102 - this is the jail
-        except AssertionError as error:
-            report("failed", str(error)[:200])
+            exec(dataset_code.compiled(piece), module.__dict__)  # noqa: S102 - this is the jail
         except Exception as error:
-            report.failure(error)
+            problem = error
+        solution.spend(until)
+        if isinstance(problem, AssertionError):
+            report("failed", str(problem)[:200])
+        elif problem:
+            report.failure(problem)
         else:
             report("passed")
-    for problem in _unit_test_problems(module.__dict__):
-        report("failed", problem)
+    until = process_time() + job["cpu_s"]
+    failures = _unit_test_problems(module.__dict__)
+    solution.spend(until)
+    for failure in failures:
+        report("failed", failure)
     report("complete")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
+import re
 from contextlib import suppress
 from types import ModuleType
 
@@ -11,8 +13,9 @@ from rlvrlab.judge.jail import files
 from rlvrlab.judge.jail.child import Job, Report
 from rlvrlab.judge.jail.roles import solution
 
-FINALIZER = "__del__"
-"""What a class calls its method for the end of an object. Other programs are spared the work."""
+LINGERING = re.compile(r"__del__|\byield\b|FileIO|open\((?!\s*0\s*[),])")
+"""What may have something to say when it is let go of: objects with a method for their end, suspended generators, files
+that were written to and not closed. Other programs are spared the work."""
 
 
 def run(job: Job, report: Report) -> None:
@@ -26,7 +29,7 @@ def run(job: Job, report: Report) -> None:
         files.write(name, b64decode(content))
     try:
         module = solution.fresh_module("__main__", job["code"])
-        if FINALIZER in job["code"]:
+        if LINGERING.search(job["code"]):
             atexit.register(_clear, module)  # the first one registered is the last one called
         solution.execute(code, module)
     finally:
@@ -43,3 +46,4 @@ def _clear(module: ModuleType) -> None:
         for name in list(names):
             if name.startswith("_") is private and not name.startswith("__"):
                 names[name] = None
+    gc.collect()

@@ -6,6 +6,7 @@ import sys
 import types
 from collections.abc import Callable
 from os import getcwd
+from time import process_time
 from typing import Any
 
 from rlvrlab.judge.jail.child import Report
@@ -58,14 +59,18 @@ def execute(code: types.CodeType, module: types.ModuleType) -> None:
     exec(code, module.__dict__)  # noqa: S102 - this is the jail
 
 
-def load(text: str, report: Report) -> types.ModuleType:
-    """Compile and import; `if __name__ == "__main__"` does not fire, and an exit at the top level is not the end."""
+def load(text: str, report: Report, cpu_s: float) -> types.ModuleType:
+    """Compile and import; `if __name__ == "__main__"` does not fire, and an exit at the top level is not the end.
+
+    Its budget is that of one test.
+    """
     code = compiled(text, report)
     module = fresh_module("solution", text)
     try:
         execute(code, module)
     except SystemExit:
         report("early_exit")
+    spend(cpu_s)
     return module
 
 
@@ -85,3 +90,13 @@ def entry(module: types.ModuleType, name: str, report: Report) -> Callable[..., 
         report("no_entry_point", name)
         raise NotLoaded(1)
     return found
+
+
+def spend(until: float) -> None:
+    """Go on until the supervisor ends this process, if it has used more CPU time than it may.
+
+    What used too much is never reported: whether somebody looked while it ran would be a matter of luck.
+    """
+    if process_time() > until:
+        while True:
+            pass

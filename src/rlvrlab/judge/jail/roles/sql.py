@@ -22,6 +22,8 @@ HEAP_BYTES = 256 << 20
 INSTRUCTIONS_BETWEEN_LOOKS = 20_000
 JSON_TABLES = "SELECT 1 FROM json_each('[]'), json_tree('[]')"
 """Run before the authoriser is set: the first use of these tables declares them, which no query is allowed to do."""
+NOTHING_MORE = "; \t\n\f\r"
+"""Behind a query: of several semicolons Python would take the second for another statement."""
 PRIMARY_CODE = 0xFF
 """The part of SQLite's error number that names the kind."""
 
@@ -75,7 +77,7 @@ def _rows(shelf: Shelf, database: str, query: str, most_rows: int, seconds: floa
 
 
 def _fetched(connection: sqlite3.Connection, query: str, most_rows: int) -> tuple[int, list[Any]]:
-    with closing(connection.execute(query)) as cursor:
+    with closing(connection.execute(query.rstrip(NOTHING_MORE))) as cursor:
         if cursor.description is None:
             raise sqlite3.DatabaseError("not a query: it returns no columns")
         rows = cursor.fetchmany(most_rows + 1)

@@ -9,17 +9,17 @@ Tests that were made to go on after a failed assert (roles/asserts.py) have it n
 
 from __future__ import annotations
 
-import ast
 import builtins
 import types
-from collections.abc import Callable, Sequence
-from opcode import opname
-from typing import Any
+from collections.abc import Callable
+from time import process_time
+from typing import Any, Protocol
 
 from rlvrlab.judge.jail import plain
+from rlvrlab.judge.jail.blame import IN_PROCESS
 from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
-from rlvrlab.judge.jail.fed_back import feed_results_back
 from rlvrlab.judge.jail.frames import Frames, PeerGone
+from rlvrlab.judge.jail.roles import dataset_code, solution
 from rlvrlab.judge.jail.roles.asserts import NOTE_FAILURE
 
 NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
@@ -29,11 +29,7 @@ NEVER_MADE_HERE = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError
 
 FROM_CANDIDATE = "__from_candidate__"
 """A mark on every exception of the candidate's that is raised here, however it comes to the end of a test."""
-FILE = "tests"
-"""Where the tests' own code says that it stands."""
 LONGEST_REASON = 200
-BINDING = {"name", "asname", "rest"}
-"""Fields of a syntax tree that give a name a value: functions, classes, imports, `except … as`, patterns."""
 
 
 class CandidateGone(BaseException):
@@ -79,30 +75,42 @@ def _number(value: object) -> plain.Encoded:
     return plain.refuse(value)
 
 
+class Peer(Protocol):
+    """The other end of the conversation."""
+
+    def send(self, message: object) -> None:
+        """Hand over a call."""
+
+    def receive(self) -> Any:
+        """Take what became of it."""
+
+
 class Remote:
     """The function under test, over the wire."""
 
-    def __init__(self, peer: Frames, name: str, tests: Sequence[str]) -> None:
-        self._peer, self.__name__, self._tests = peer, name, tests
+    def __init__(self, peer: Peer, name: str) -> None:
+        self._peer, self.__name__ = peer, name
         self.broken = ""
         """Why the conversation ended early; empty when it did not."""
-        self.called = self.answered = False
+        self.called = self._answered = False
+        self.piece = 0
+        """Which of the tests is run: its calls share a budget."""
 
     def __call__(self, *arguments: object, **named: object) -> Any:
         """Call the candidate's function over the wire; its exceptions are raised here."""
         self.called = True
         try:
-            request = [plain.encode(arguments, _number), plain.encode(named, _number)]
+            request = [plain.encode(arguments, _number), plain.encode(named, _number), self.piece]
         except plain.TooDeep as error:  # no test is written like that: it came from the candidate
             raise ValueError(str(error)) from None
         except plain.NotPlain as error:
-            if self.answered and feed_results_back(self._tests, self.__name__):  # what it is depends on the answer
-                raise ValueError(f"a {error} cannot be passed to the candidate") from None
-            raise CannotCross(f"the tests pass a {error} to the candidate; judge this task in process") from None
+            if not self._answered:  # whatever the answer is, it comes to this
+                raise CannotCross(f"the tests pass a {error} to the candidate; {IN_PROCESS}") from None
+            raise ValueError(f"a {error} cannot be passed to the candidate") from None
         try:
             self._peer.send(request)
             kind, *content = self._peer.receive()
-            self.answered = True
+            self._answered = True
             if kind == "value":
                 return plain.decode(content[0], _handle)
             theirs = _exception(*content)
@@ -111,6 +119,11 @@ class Remote:
             raise CandidateGone(self.broken) from None
         setattr(theirs, FROM_CANDIDATE, True)
         raise theirs
+
+
+def names_of(entry_point: str, remote: Remote) -> dict[str, Remote]:
+    """How tests may call it."""
+    return {"candidate": remote, entry_point.rpartition(".")[2]: remote}
 
 
 def _exception(names: list[str], message: str, arguments: plain.Encoded) -> Exception:
@@ -161,35 +174,37 @@ class Notes:
 
 def run(job: Job, report: Report) -> None:
     """Run the pieces in order; one report line each, and a last one only when all was said and done."""
-    peer, notes = Frames(PEER), Notes()
-    module = types.ModuleType("tests")
+    peer, notes, module = Frames(PEER), Notes(), dataset_code.fresh_module()
     module.__dict__[NOTE_FAILURE] = notes
     try:  # before anything of the candidate's has arrived
-        setup, *pieces = (compile(text, FILE, "exec") for text in (job["setup"], *job["tests"]))
+        setup, *pieces = map(dataset_code.compiled, (job["setup"], *job["tests"]))
         exec(setup, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
         if (noted := notes.taken()) is not None:
             raise AssertionError(noted)
     except BaseException as error:
         report("bad_test", f"{type(error).__name__}: {message_of(error)}"[:LONGEST_REASON])
         return
+    solution.spend(job["cpu_s"])
     try:
         peer.receive()
     except PeerGone:
         report("candidate_gone", "it never got ready")
         return
     report("loaded")
-    remote = Remote(peer, job["entry_point"], (job["setup"], *job["tests"]))
-    module.__dict__.update({"candidate": remote, job["entry_point"].rpartition(".")[2]: remote})
+    remote = Remote(peer, job["entry_point"])
+    module.__dict__.update(names_of(job["entry_point"], remote))
     for piece in pieces:
-        raised, noted = _failure(piece, module, remote, job), notes.taken()
+        remote.piece, until = remote.piece + 1, process_time() + job["cpu_s"]
+        raised, noted = _failure(piece, module), notes.taken()
         if remote.broken:
             report("candidate_gone", remote.broken)
             return
+        solution.spend(until)
         report(*(("failed", noted) if noted is not None else raised or ("passed",)))
     report("complete", remote.called)
 
 
-def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote, job: Job) -> tuple[str, ...] | None:
+def _failure(piece: types.CodeType, module: types.ModuleType) -> tuple[str, ...] | None:
     """Run one piece of the tests: None when it passes, else the kind of failure (bad_test, raised, failed) and why."""
     try:
         exec(piece, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
@@ -199,41 +214,5 @@ def _failure(piece: types.CodeType, module: types.ModuleType, remote: Remote, jo
         name, text = type(error).__name__, message_of(error)[:LONGEST_REASON]
         if getattr(error, FROM_CANDIDATE, False):
             return "raised", name, text
-        stopped_at = _last_instruction(error)
-        if isinstance(error, NameError) and "LOAD" in stopped_at and _never_bound(error, (job["setup"], *job["tests"])):
-            return "bad_test", f"{text}: the tests use other names of the solution; judge this task in process"
-        if isinstance(error, ImportError) and ("IMPORT" in stopped_at or not remote.answered):
-            return "bad_test", f"{name}: {text}"
         return "failed", text if isinstance(error, AssertionError) else f"{name}: {text}"
     return None
-
-
-def _last_instruction(error: BaseException) -> str:
-    """What the tests' own code was about, by the interpreter's name: `LOAD_NAME`, `IMPORT_NAME`, `CALL`.
-
-    An import or a name that is missing is the task's fault where the tests wrote it. An answer can bring about either
-    in something that they call with what it returned.
-    """
-    trace, stopped_at = error.__traceback__, ""
-    while trace:
-        code = trace.tb_frame.f_code
-        if code.co_filename == FILE:
-            stopped_at = opname[code.co_code[trace.tb_lasti]]
-        trace = trace.tb_next
-    return stopped_at
-
-
-def _never_bound(error: NameError, tests: Sequence[str]) -> bool:
-    """Do the tests use this name without ever giving it a value? Else the answer decides whether it has one.
-
-    `for x in candidate(3): pass; assert x` fails by its name where the answer is empty, and a text that the tests
-    evaluate may hold any name; neither is the task's fault.
-    """
-    if isinstance(error, UnboundLocalError):
-        return False
-    nodes = [node for text in tests for node in ast.walk(ast.parse(text))]
-    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    fields = [value for node in nodes for name, value in ast.iter_fields(node) if name in BINDING]
-    bound |= {value for value in fields if isinstance(value, str)}
-    return error.name in used - bound

@@ -37,7 +37,7 @@ def run(job: Job, report: Report) -> None:
     """Make the calls in order and report the states that each went through."""
     if not is_pure(job["code"]):
         return
-    function = solution.entry(solution.load(job["code"], report), job["entry_point"], report)
+    function = solution.entry(solution.load(job["code"], report, job["cpu_s"]), job["entry_point"], report)
     code = solution.code_of(function)
     for arguments, named in job["calls"]:
         states: list[Any] = []

@@ -1,0 +1,60 @@
+"""A seed of its own for every answer, so that an update made again after a resume draws what it drew the first time.
+
+verl seeds its sampler once, when it starts: a resumed run would begin that stream of random numbers anew, in the middle
+of the training. Here the seed follows from the recipe's seed, the step, the problem and the number of the answer. Only
+the sampler on a CPU is asked in this way: a seed per request costs vLLM its fast path, and does not make its answers
+repeatable in bfloat16 (docs/cluster.md); SGLang has another name for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from rlvrlab.randomness import key_bits
+from rlvrlab.scale.verl.job import current
+
+_asked: dict[tuple[int, str], list[str]] = {}
+"""(step, problem) -> verl's names for each time that it was asked in this step, in order."""
+
+
+def seeded(sampling: Mapping[str, Any], row: Mapping[str, Any], turn: int = 0) -> dict[str, Any]:
+    """verl's sampling parameters with the seed of this answer, where its sampler is ours."""
+    recipe = current().resolved.recipe
+    if recipe.engine["rollout"] != "cpu":
+        return dict(sampling)
+    step, problem = int(row["global_steps"]), str((row.get("extra_info") or {}).get("id"))
+    again = _times_asked(step, problem, str(row["uid"]))
+    key = (recipe.seed, "verl", step, problem, again, int(row["session_id"]), turn)
+    return {**sampling, "seed": key_bits(*key) % 2**31}
+
+
+def _times_asked(step: int, problem: str, uid: str) -> int:
+    """How often the problem was asked before in this step: a batch may hold it twice, with answers of its own each."""
+    for old in [key for key in _asked if key[0] != step]:
+        del _asked[old]
+    uids = _asked.setdefault((step, problem), [])
+    if uid not in uids:
+        uids.append(uid)
+    return uids.index(uid)
+
+
+class AnswerHooks:
+    """Mixin placed before verl's agent loop of one turn."""
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
+        """One answer to a row of the data."""
+        return await super().run(seeded(sampling_params, row), **row)  # type: ignore[misc]
+
+
+def answer_loop(**named: Any) -> Any:
+    """An agent loop, as verl instantiates them."""
+    return _loop_class()(**named)
+
+
+@cache
+def _loop_class() -> Any:
+    from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
+
+    return type("RlvrAnswers", (AnswerHooks, SingleTurnAgentLoop), {})

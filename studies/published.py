@@ -1,0 +1,86 @@
+"""What was measured of the untrained Qwen2.5-Coder-1.5B-Instruct beside what is published: python studies/published.py
+
+Reads every committed record in which the model was examined greedily on all of HumanEval or of MBPP's test problems,
+before any training. Intervals are Wilson's, for problems.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from exam_tables import markdown
+
+from rlvrlab.evals.statistics import wilson
+
+ROOT = Path(__file__).resolve().parents[1]
+PUBLISHED = {"HumanEval": 70.7, "HumanEval+": 66.5, "MBPP (EvalPlus, 378 problems)": 69.2, "MBPP+": 59.4}
+"""In %, of the instruct model: table of EvalPlus in the Qwen2.5-Coder technical report (arXiv:2409.12186)."""
+SETS = {"humaneval": "HumanEval", "mbpp": "MBPP, test split"}
+COMPARABLE = "HumanEval"
+EXAMINED = {
+    "studies/coding_five_phase/results/qwen_coder.json": 384,
+    "studies/paper_a_credit_assignment/results/qwen_mbpp.json": 384,
+    "studies/paper_a_credit_assignment/results/qwen_mbpp_2.json": 384,
+    "studies/paper_a_credit_assignment/results/qwen_mbpp_3.json": 384,
+}
+"""What exam_tables.py reads -> the most tokens of an answer."""
+FIRST = {
+    "studies/qwen_coder_mbpp/results/outcomes.json": 384,
+    "studies/qwen_coder_mbpp/results/round2/outcomes.json": 384,
+}
+COMMAND = "benchmarks/results/h200_humaneval.json"
+
+
+class Seen(NamedTuple):
+    """One examination."""
+
+    data: str
+    record: str
+    tokens: int
+    right: int
+    problems: int
+
+
+def examinations() -> Iterator[Seen]:
+    """All of them, file by file."""
+    for name, tokens in (FIRST | EXAMINED).items():
+        made = read(name)
+        for key, data in SETS.items():
+            marks = (made["outcomes"] if name in EXAMINED else made)[key]["greedy"]["base"]
+            yield Seen(data, name, tokens, sum(map(int, marks)), len(marks))
+    for i, one in enumerate(read(COMMAND)["found"]):
+        right = round(one["accepted_at_1"] * one["problems"])
+        yield Seen(COMPARABLE, f"{COMMAND}, command {i + 1}", 512, right, one["problems"])
+
+
+def read(name: str) -> Any:
+    """A committed file."""
+    return json.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Print the examinations, and beside each published number what there is of it."""
+    seen = sorted(examinations(), key=lambda one: one.data)
+    rows = []
+    for one in seen:
+        low, high = (100 * end for end in wilson(one.right, one.problems))
+        inside = low <= PUBLISHED[COMPARABLE] <= high
+        within = ("yes" if inside else "no") if one.data == COMPARABLE else "–"
+        share = f"{100 * one.right / one.problems:.1f} [{low:.1f}, {high:.1f}]"
+        rows.append([one.data, one.record, str(one.tokens), f"{one.right} of {one.problems}", share, within])
+    heads = ["problems", "record", "tokens at most", "right", "%, [95 %]", f"{PUBLISHED[COMPARABLE]} inside"]
+    print(markdown(heads, rows) + "\n")
+    found = [f"{100 * one.right / one.problems:.1f}" for one in seen if one.data == COMPARABLE]
+    ours = {COMPARABLE: f"{min(found)} to {max(found)} in {len(found)} examinations"}
+    print(
+        markdown(
+            ["set", "published, %", "here, %"], [[k, str(v), ours.get(k, "not run")] for k, v in PUBLISHED.items()]
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

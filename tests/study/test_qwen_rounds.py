@@ -1,0 +1,118 @@
+"""What is kept of a round with a 1.5B code model, and the tables made of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [
+    str(ROOT / "studies" / name) for name in ("", "coding_five_phase", "paper_a_credit_assignment", "interference")
+]
+sys.path.append(str(ROOT / "benchmarks"))
+import by_seed_tables  # noqa: E402
+import keep_qwen  # noqa: E402
+import published  # noqa: E402
+import qwen_skills_tables  # noqa: E402
+import qwen_updates  # noqa: E402
+import qwen_where  # noqa: E402
+from exam_tables import Exams  # noqa: E402
+
+from rlvrlab.evals.statistics import compare, holm  # noqa: E402
+
+
+def part(name: str, solved: int, answers: list[str], **steps: float) -> keep_qwen.Part:
+    outcomes = {f"MBPP/{i}": float(i < solved) for i in range(20)}
+    rows = [{"problem": f"MBPP/{i}", "turn": 0, "answer": text, "correct": True, "error": "none"}
+            for i, text in enumerate(answers)]  # fmt: skip
+    facts = {"steps": 1, "answers": 8, "cut": "", "seconds": 9.0, "card_s": 1.0, "memory_gb": 2.0, "started": 0.0,
+             "code": "a", "device": "b", "torch": "2"}  # fmt: skip
+    row = {"phase_step": 1, "time/step_s": 2.0, "groups/zero_variance": 0.5, **steps}
+    card = {"outcomes": outcomes, "metrics": {}}
+    return keep_qwen.Part(name, facts, card, rows, [row])
+
+
+@pytest.fixture
+def exams(tmp_path) -> Exams:
+    """Base after others, as where several trainings begin at once; two arms against one control."""
+    parts = [part("trace_s0", 14, ["x = 1", 'def f():\n    """Tell."""', "    assert f() == 1"],
+                  **{"credit/traced": 5.0, "credit/located": 0.5, "time/credit_s": 0.1}),
+             part("base", 4, ["an assertion"]), part("grpo_s0", 10, []), part("other_s0", 9, [])]  # fmt: skip
+    against = [("base", "grpo"), ("grpo", "trace"), ("grpo", "other"), ("grpo", "absent")]
+    keep_qwen.save(tmp_path / "kept.json", keep_qwen.kept(parts, {}, against))
+    return Exams(tmp_path / "kept.json")
+
+
+def test_base_comes_first_and_forms_and_blame_are_kept(exams: Exams) -> None:
+    assert [*exams.arms] == ["base", "trace_s0", "grpo_s0", "other_s0"]
+    assert exams.arms["trace_s0"]["forms"] == {"assertion": 1, "docstring": 1}
+    assert exams.arms["base"]["forms"] == {"assertion": 0, "docstring": 0}, "a word in prose is no assertion"
+    assert exams.arms["trace_s0"]["credit"] == {"traced": [5.0], "located": [0.5], "seconds": [0.1]}
+    assert "credit" not in exams.arms["grpo_s0"]
+
+
+def test_differences_by_seed_are_paired_and_only_those_with_the_control_adjusted(exams: Exams) -> None:
+    found = by_seed_tables.paired(exams)
+    marks = {arm: list(exams.scores("mbpp", "greedy", arm)) for arm in exams.arms}
+    assert found["mbpp", "0", "grpo", "trace"] == compare(marks["grpo_s0"], marks["trace_s0"])
+    among = by_seed_tables.adjusted(found, "grpo")
+    family = [("mbpp", "0", "grpo", one) for one in ("trace", "other")]
+    assert among == dict(zip(family, holm([found[one].p for one in family]), strict=True))
+    lines = by_seed_tables.by_seed(exams, "grpo").splitlines()
+    assert lines[2].endswith("| – |") and "grpo − base | 0 | +30.0" in lines[2] and len(lines) == 5
+
+
+def test_rounds_on_other_problems_are_not_compared(exams: Exams) -> None:
+    other = Exams(ROOT / "studies/interference/results/qwen_skills_2.json")
+    with pytest.raises(SystemExit, match="other problems"):
+        qwen_skills_tables.beside_turns(exams, other)
+
+
+def test_updates_left_out_are_counted_by_their_norm(tmp_path, monkeypatch) -> None:
+    rows = [{"step": 0}, *({"step": i, "actor/grad_norm": norm, "time/update_s": 1.0 + i, "x": 0}
+                           for i, norm in enumerate([0.5, None, 0.0], start=1))]  # fmt: skip
+    folder = tmp_path / "credit_s0"
+    folder.mkdir()
+    (folder / "grpo.metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "grpo.json").write_text(json.dumps({"memory_gb": 32.04, "limit_gb": 32.0}))
+    told = [
+        {"kind": "memory", "text": "out of memory: the sampler gave its buffers back"},
+        {"kind": "end", "text": "."},
+    ]
+    monkeypatch.setattr(qwen_updates, "RESULTS", tmp_path / "kept.json")
+    qwen_updates.keep([f"first={tmp_path}"])
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert kept["first"]["credit_s0/grpo"]["left_out"] == [2] and kept["first"]["credit_s0/grpo"]["memory"] is None
+    assert "| first | 1 | 3 | 1 | 32 to 32 | – | – | – |" in qwen_updates.left_out(kept)
+    (folder / "grpo.events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    assert qwen_updates.part_of(folder / "grpo.metrics.jsonl")["memory"] == {"the sampler's buffers taken back": 1}
+    assert "| credit_s0/grpo | first | 2.0 | 3.0 | 3.00 | 9 | 32 |" in qwen_updates.seconds(kept)
+
+
+def test_blame_is_told_by_kind_and_place() -> None:
+    made = {"blamed": [["return", 2, ["functiondef", "assign", "return"]], ["assign", 0, ["assign"]]]}
+    assert "| return | 1 | 50.0 [9.5, 90.5] | 25.0 |" in qwen_where.by_kind(made)
+    assert qwen_where.by_place(made).endswith("| 4 | 50.0 | 50.0 | 0.0 |")
+
+
+def test_examples_of_blame_show_nothing_of_the_data_set() -> None:
+    kept = json.loads(qwen_where.RESULTS.read_text(encoding="utf-8"))
+    assert len(kept["examples"]) == qwen_where.EXAMPLES
+    for facts in kept["examples"]:
+        program = "\n".join(facts["lines"])
+        assert '"""' not in program and "assert" not in program.replace("assert …", "")
+        assert 0 <= facts["blamed"] < len(facts["lines"]) and facts["lines"][facts["blamed"]].strip()
+
+
+def test_every_record_of_the_untrained_model_is_on_the_page_of_published_numbers() -> None:
+    seen = {one.record.partition(",")[0] for one in published.examinations()}
+    whole = set()
+    for path in ROOT.glob("studies/*/results/*.json"):
+        made = json.loads(path.read_text(encoding="utf-8"))
+        data = made.get("outcomes", made) if isinstance(made, dict) else {}
+        if isinstance(data, dict) and "base" in ((data.get("humaneval") or {}).get("greedy") or {}):
+            whole.add(str(path.relative_to(ROOT)))
+    assert whole <= seen and len(whole) >= 5
