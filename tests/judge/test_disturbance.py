@@ -19,6 +19,7 @@ from rlvrlab.types import ErrorKind
 
 FOREVER = "\nimport time\nend = time.monotonic() + {seconds}\n"
 SECONDS = 1.2
+TRIES = 5
 VICTIM = "import colorsys, sched, tempfile, os\nopen(colorsys.__file__).read()\nopen('x', 'w').write('a' * 100_000)\nprint(sum(i * i for i in range(60_000)) % 7)"
 EXPECTED = str(sum(i * i for i in range(60_000)) % 7)
 DISTURBERS = {
@@ -60,11 +61,17 @@ def victims(judge: Judge, beside: str, count: int) -> tuple[list[str], float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DISTURBERS)
 def test_a_victim_is_judged_as_if_alone(pair: Judge, name: str) -> None:
-    alone, cpu_alone = victims(pair, "", 8)
-    beside, cpu_beside = victims(pair, DISTURBERS[name], 8)
-    assert beside == alone == ["accepted"] * 8
-    # Caches and memory bandwidth are shared, and processors that are two threads of one core.
-    assert cpu_beside < 2.5 * cpu_alone + 0.01
+    pairs = []
+    # What a disturber does to its neighbour it does every time; what the machine's other guests do it does not.
+    for _ in range(TRIES):
+        alone, cpu_alone = victims(pair, "", 8)
+        beside, cpu_beside = victims(pair, DISTURBERS[name], 8)
+        assert beside == alone == ["accepted"] * 8
+        # Caches and memory bandwidth are shared, and processors that are two threads of one core.
+        if cpu_beside < 2.5 * cpu_alone + 0.01:
+            return
+        pairs.append((cpu_alone, cpu_beside))
+    pytest.fail(f"the CPU time of the median victim, alone and beside {name}: {pairs}")
 
 
 @pytest.mark.slow

@@ -192,29 +192,56 @@ def test_too_much_cpu_time_is_too_much_even_if_nobody_looked(judge: Judge) -> No
     assert judge.verify(StdioTask((("", "ok"),), limits=Limits(cpu_s=0.1)), program).error is ErrorKind.TIMEOUT
 
 
+def robbed(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """A machine of which a hypervisor takes this share."""
+    taken = share / (1 - share)
+    monkeypatch.setattr(stolen, "times", lambda: (time.monotonic(), taken * time.monotonic()))
+    monkeypatch.setattr(stolen.Stretch, "_read_at", 0.0)
+
+
 @pytest.mark.parametrize(("share", "attempts"), [(0.1, 1), (0.5, 3)])
 def test_a_time_limit_is_doubted_while_a_hypervisor_takes_the_processors(
     monkeypatch: pytest.MonkeyPatch, share: float, attempts: int
 ) -> None:
     """It counts part of what it takes as the program's time: 0.6 s of work were seen to cost 12 s of CPU time."""
-    monkeypatch.setattr(stolen, "stolen_s", lambda: share * stolen.CORES * time.monotonic())
-    monkeypatch.setattr(stolen.Stretch, "_read_at", 0.0)
+    robbed(monkeypatch, share)
     ran: list[Any] = []
     collect = worker.Child.collect
     monkeypatch.setattr(worker.Child, "collect", lambda child, ended: ran.append(collect(child, ended)) or ran[-1])
-    with Judge(workers=1) as robbed:
+    with Judge(workers=1) as judge:
         task = StdioTask((("", "ok"),), limits=Limits(cpu_s=0.3))
-        assert robbed.verify(task, "while True: pass").error is ErrorKind.TIMEOUT
+        assert judge.verify(task, "while True: pass").error is ErrorKind.TIMEOUT
         assert sum(one.killed == "cpu" for one in ran) == attempts
-        assert robbed.verify(task, "print('ok')").correct
+        assert judge.verify(task, "print('ok')").correct
+
+
+SLOW = "from time import process_time\ndef f():\n    while process_time() < 0.5: pass\n    return 1\n"
+SLOW_TASKS = {
+    "stdio": (StdioTask((("", "1"),), limits=Limits(cpu_s=0.2)), SLOW + "print(f())"),
+    "calls": (CallsTask("f", (Call((), 1),), limits=Limits(cpu_s=0.2)), SLOW),
+    "tester": (TestsTask("f", ("assert f() is (lambda: 1)()",), limits=Limits(cpu_s=0.2)), SLOW),
+    "inprocess": (TestsTask("f", ("assert f() == 1",), inprocess=True, limits=Limits(cpu_s=0.2)), SLOW),
+}
+
+
+@pytest.mark.parametrize("mode", SLOW_TASKS)
+def test_a_program_robbed_of_its_time_gets_as_much_as_it_was_promised(
+    monkeypatch: pytest.MonkeyPatch, judge: Judge, mode: str
+) -> None:
+    """Half a second of CPU time where the limit is 0.2 s: out of time, unless three quarters of it were stolen."""
+    task, program = SLOW_TASKS[mode]
+    assert judge.verify(task, program).error is ErrorKind.TIMEOUT
+    robbed(monkeypatch, 0.75)
+    judge._kept.clear()
+    assert judge.verify(task, program).detail == "accepted"
 
 
 def test_where_the_kernel_tells_nothing_of_theft_nothing_was_stolen(monkeypatch: pytest.MonkeyPatch) -> None:
     for told in (b"", b"cpu 1 2 3", b"cpu  1 2 3 4 5 6 7 x 0 0"):
         monkeypatch.setattr(stolen, "content", lambda _, told=told: told)
-        assert stolen.stolen_s() == 0.0
+        assert stolen.times() == (0.0, 0.0)
     monkeypatch.setattr(stolen, "content", lambda _: b"cpu  1 2 3 4 5 6 7 250 0 0\ncpu0 1 2 3")
-    assert stolen.stolen_s() == 250 / os.sysconf("SC_CLK_TCK")
+    assert stolen.times() == (19 / os.sysconf("SC_CLK_TCK"), 250 / os.sysconf("SC_CLK_TCK"))
 
 
 def descendants() -> set[int]:

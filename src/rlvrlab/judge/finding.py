@@ -19,6 +19,7 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.jail.limits import MEGABYTE, Limits
 from rlvrlab.judge.outcomes import ERROR_KINDS, Outcome
 from rlvrlab.judge.workers.orders import Ran
+from rlvrlab.judge.workers.stolen import slack, slack_for
 from rlvrlab.judge.workers.worker import lines_of
 from rlvrlab.types import Verdict, unjudged
 
@@ -44,6 +45,14 @@ class Starved(InfrastructureError):
     """The machine, not the program, was too slow or ended it; the job is tried again."""
 
 
+class Stolen(Starved):
+    """It ran out of time while a hypervisor had taken this share of the processors' time."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(f"{share:.0%} of the processors' time was taken away while it ran")
+        self.share = share
+
+
 class NotInside(InfrastructureError):
     """The child could not enter the jail, so nothing of the job has run."""
 
@@ -55,18 +64,23 @@ class BadTask(Exception):
 async def tried(work: Callable[[], Awaitable[T]], patient: bool = True) -> T:
     """What the work returns; it is done again when the machine failed it, and the last failure is raised.
 
-    Where somebody waits who is not `patient`, a time limit is believed at once.
+    Where somebody waits who is not `patient`, a time limit is believed at once. An attempt that ran out of stolen time
+    has its limits in proportion the next time.
     """
+    longer, trouble = 1.0, InfrastructureError("it was never tried")
     for left in reversed(range(ATTEMPTS)):
-        before = _last_attempt.set(left == 0 or not patient)
+        before, usual = _last_attempt.set(left == 0 or not patient), slack.set(longer)
         try:
             return await work()
+        except Stolen as error:
+            trouble, longer = error, max(longer, slack_for(error.share))
         except InfrastructureError as error:
             trouble = error
         except OSError as error:
             trouble = InfrastructureError(str(error))
         finally:
             _last_attempt.reset(before)
+            slack.reset(usual)
     raise trouble
 
 
@@ -176,7 +190,7 @@ def failure_of(ran: Ran, limits: Limits, records: Sequence[Any] | None) -> Failu
     if ran.exit == -signal.SIGKILL and not ran.killed and not (ran.could_kill and _last_attempt.get()):
         raise Starved("something outside the judge killed it")
     if ran.stolen > MOST_STOLEN and not _last_attempt.get():
-        raise Starved(f"{ran.stolen:.0%} of the processors' time was taken away while it ran")
+        raise Stolen(ran.stolen)
     if ran.killed in ("cpu", "wall") or ran.exit == -signal.SIGXCPU:
         if ran.killed != "wall":
             return Outcome.TIME_LIMIT, f"it used {ran.cpu_s:.1f} s of CPU time", ()

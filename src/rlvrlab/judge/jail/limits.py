@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import resource
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MEGABYTE = 1 << 20
 PROCESSES = 64
@@ -66,6 +66,11 @@ class Limits:
     def wall_or_default_s(self) -> float:
         """The wall limit in force."""
         return self.wall_s if self.wall_s is not None else max(3 * self.cpu_s, self.cpu_s + 5)
+
+    def times(self, factor: float) -> Limits:
+        """The same with longer times, within what is accepted."""
+        cpu, job, wall = (min(s * factor, LONGEST_S) for s in (self.cpu_s, self.job_cpu_s, self.wall_or_default_s))
+        return replace(self, cpu_s=cpu, job_cpu_s=job, wall_s=wall)
 
     @property
     def job_wall_s(self) -> float:

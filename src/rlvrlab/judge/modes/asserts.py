@@ -99,7 +99,6 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
         job = {**_candidate_job(code, task), "role": "candidate"}
         candidate = worker.start(Order(job, task.limits, peer=ours.fileno(), followed=True))
         job = {"role": "tester", "entry_point": task.entry_point, "setup": task.setup, "tests": task.tests}
-        job |= {"cpu_s": task.limits.cpu_s}
         tester = worker.start(Order(job, task.limits, peer=theirs.fileno(), scratch=False))
     candidate.look_later()  # or its report would fill the pipe, for which the clocks of both stand still
     try:
@@ -113,7 +112,7 @@ async def _both(worker: Worker, code: str, task: TestsTask) -> tuple[Ran, Ran]:
 
 
 def _candidate_job(code: str, task: TestsTask) -> dict[str, Any]:
-    return {"code": whole_program(code, task), "entry_point": task.entry_point, "cpu_s": task.limits.cpu_s}
+    return {"code": whole_program(code, task), "entry_point": task.entry_point}
 
 
 def whole_program(code: str, task: TestsTask) -> str:

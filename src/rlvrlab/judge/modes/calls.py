@@ -69,7 +69,7 @@ async def judge_encoded(
             end += 1  # what ends a piece ends all its calls
         handed = calls[done:end]
         pairs = [(call.arguments, call.named) for call in handed]
-        job = {"role": "calls", "code": code, "entry_point": entry_point, "calls": pairs, "cpu_s": limits.cpu_s}
+        job = {"role": "calls", "code": code, "entry_point": entry_point, "calls": pairs}
         ran = await worker.run(Order(job, limits))
         finding.spent(ran)
         ended = None

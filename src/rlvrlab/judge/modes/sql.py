@@ -216,10 +216,9 @@ class SqlJudge:
         if task.engine == "duckdb":
             queries = queries[:1]
         limits = replace(task.limits, job_cpu_s=task.limits.cpu_s * len(queries))
-        most, seconds = task.most_rows, task.limits.cpu_s
         files = {database: str(Path(database).resolve()) for database, _ in queries}  # the child has another folder
         asked = [(files[database], query) for database, query in queries]
-        job = {"role": ROLES[task.engine], "queries": asked, "most_rows": most, "seconds": seconds}
+        job = {"role": ROLES[task.engine], "queries": asked, "most_rows": task.most_rows}
 
         async def run() -> tuple[Ran, Failure | None]:
             ran = await self.pool.run(Order(job, limits, readable=tuple(sorted(set(files.values()))), scratch=False))

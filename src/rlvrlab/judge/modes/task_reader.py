@@ -106,7 +106,7 @@ def _trials(task: TestsTask, as_data: bool) -> list[Order]:
 
     What its text shows is read by the judge, in the judge's time.
     """
-    alone = {"role": "unaided", "entry_point": task.entry_point, "cpu_s": task.limits.cpu_s}
+    alone = {"role": "unaided", "entry_point": task.entry_point}
     texts = {"setup": task.setup, "tests": task.tests}
     preamble = Order({**alone, "part": "preamble", "preamble": task.preamble}, task.limits)
     trials = [preamble] if task.preamble else []

@@ -37,7 +37,7 @@ async def trace_calls(
 
     Nothing is taken from a report with more calls or states than there can be, and such a report is not parsed.
     """
-    job = {"role": "trace", "code": code, "entry_point": entry_point, "calls": list(calls), "cpu_s": limits.cpu_s}
+    job = {"role": "trace", "code": code, "entry_point": entry_point, "calls": list(calls)}
     ran = await worker.run(Order(job, limits))
     failure_of(ran, limits, ())  # raises where the machine failed
     if ran.report.count(b"[") > OTHER_RECORDS + MOST_LISTS * len(calls):

@@ -47,7 +47,7 @@ class Ran:
     inside: bool = True
     """Did it get into the jail? If not, nothing of the job has run, and its end is the machine's fault."""
     stolen: float = 0.0
-    """If it was out of time: which share of the machine's processor time a hypervisor took away meanwhile."""
+    """If it was out of time: which share of the processors' time that was wanted was taken away meanwhile."""
     could_kill: bool = False
     """Could it have sent a SIGKILL to itself? Where it may start processes, or nothing holds it, it could."""
 
@@ -57,7 +57,7 @@ class Order:
     """One child to be started."""
 
     job: Mapping[str, Any]
-    """The role and what it needs; reaches only the child."""
+    """The role and what it needs; reaches only the child. A worker adds `cpu_s`, the CPU seconds of one test."""
     limits: Limits
     stdin: bytes = b""
     readable: tuple[str, ...] = ()

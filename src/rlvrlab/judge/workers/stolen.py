@@ -7,44 +7,57 @@ part of what was taken away is even counted as its CPU time. The kernel tells on
 from __future__ import annotations
 
 import os
+from contextvars import ContextVar
 from time import monotonic
 
 from rlvrlab.judge.jail.files import content
 
 READ_EVERY_S = 0.05
 """On a machine with many processors reading takes as long as a short job."""
-COLUMN = 8
-"""Of the first line of /proc/stat, behind its name: user, nice, system, idle, iowait, irq, softirq, steal."""
+WORKED, STOLEN = (1, 2, 3, 6, 7), 8
+"""Columns of the first line of /proc/stat: its name, user, nice, system, idle, iowait, irq, softirq, steal."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-CORES = os.cpu_count() or 1
+MOST_SLACK, SPARE = 20.0, 1.5
+"""How much longer limits become at most, and how much more than in proportion: the next stretch may be worse."""
+
+slack: ContextVar[float] = ContextVar("slack", default=1.0)
+"""By how much the time limits of the jobs started here are longer."""
+
+Times = tuple[float, float]
+"""Seconds of all processors that were worked, and those that were wanted and taken away, since the machine started."""
+
+
+def slack_for(share: float) -> float:
+    """By how much limits must be longer for a job to get its time where this share of it is taken away."""
+    return min(MOST_SLACK, SPARE / (1 - share)) if share < 1 else MOST_SLACK
 
 
 class Stretch:
     """A stretch of time that begins now."""
 
-    __slots__ = ("_began", "_stolen")
-    _read_at, _read = 0.0, 0.0
+    __slots__ = ("_began",)
+    _read_at, _read = 0.0, (0.0, 0.0)
 
     def __init__(self) -> None:
-        self._began, self._stolen = monotonic(), self._so_far()
+        self._began = self._so_far()
 
     def stolen(self) -> float:
-        """Which share of the processors' time was taken away since it began."""
-        passed = (monotonic() - self._began) * CORES
-        return max(0.0, (self._so_far() - self._stolen) / passed) if passed else 0.0
+        """Which share of the processors' time that somebody wanted was taken away since it began."""
+        worked, taken = (now - then for now, then in zip(self._so_far(), self._began, strict=True))
+        return max(0.0, taken / (worked + taken)) if worked + taken > 0 else 0.0
 
     @classmethod
-    def _so_far(cls) -> float:
-        """Seconds since the machine was started; none where the kernel does not tell."""
+    def _so_far(cls) -> Times:
         now = monotonic()
         if now - cls._read_at > READ_EVERY_S:
-            cls._read_at, cls._read = now, stolen_s()
+            cls._read_at, cls._read = now, times()
         return cls._read
 
 
-def stolen_s() -> float:
-    """Seconds of all processors that a hypervisor has taken since the machine was started, as far as is known."""
+def times() -> Times:
+    """What the kernel tells; nothing was stolen where it does not."""
     try:
-        return int(content("/proc/stat").split(None, COLUMN + 1)[COLUMN]) / TICKS_PER_S
+        columns = content("/proc/stat").split(None, STOLEN + 1)
+        return sum(int(columns[place]) for place in WORKED) / TICKS_PER_S, int(columns[STOLEN]) / TICKS_PER_S
     except (OSError, ValueError, IndexError):
-        return 0.0
+        return 0.0, 0.0

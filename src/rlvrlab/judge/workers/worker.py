@@ -11,6 +11,7 @@ import fcntl
 import json
 import marshal
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -32,7 +33,7 @@ from rlvrlab.judge.jail.supervisor import ENDED, REASONS, capacity, unread
 from rlvrlab.judge.workers.bubblewrap import wrapped
 from rlvrlab.judge.workers.libraries import shared_libraries
 from rlvrlab.judge.workers.orders import Image, Order, Ran
-from rlvrlab.judge.workers.stolen import Stretch
+from rlvrlab.judge.workers.stolen import Stretch, slack
 
 START_TIMEOUT_S = 60.0
 NOTHING_READABLE = b"."
@@ -104,7 +105,7 @@ class Child:
         code, reason, cpu_s, wall_s, peak_mb = ended
         inside = os.pread(self.job, len(INSIDE), 0) == INSIDE
         killed = REASONS[reason]
-        stolen = self._stretch.stolen() if killed in ("cpu", "wall") else 0.0
+        stolen = self._stretch.stolen() if killed in ("cpu", "wall") or code == -signal.SIGXCPU else 0.0
         report = bytes(self.heard)
         return Ran(code, killed, cpu_s, wall_s, peak_mb, stdout, stderr, report, inside, stolen, self._can_kill)
 
@@ -240,8 +241,9 @@ class Worker:
     def start(self, order: Order) -> Child:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
-        terms = Terms(order.limits, order.scratch, order.followed)
-        content = marshal.dumps((order.peer is not None, dict(order.job)))
+        limits = order.limits if slack.get() == 1.0 else order.limits.times(slack.get())
+        terms = Terms(limits, order.scratch, order.followed)
+        content = marshal.dumps((order.peer is not None, {**order.job, "cpu_s": limits.cpu_s}))
         address_space, data = self.imported
         spare = to_be_read(len(content))
         beginning = head(terms, (address_space + spare, data + spare))

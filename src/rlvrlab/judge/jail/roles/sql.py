@@ -33,7 +33,7 @@ def run(job: Job, report: Report) -> None:
     shelf = Shelf()
     for database, query in job["queries"]:
         try:
-            report("rows", *_rows(shelf, database, query, job["most_rows"], job["seconds"]))
+            report("rows", *_rows(shelf, database, query, job["most_rows"], job["cpu_s"]))
         except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, MemoryError) as error:
             shelf.close()
             report("sql_error", type(error).__name__, str(error)[:300])
