@@ -7,7 +7,7 @@ JOBS   ?= 2
 TORCH  ?= torch==2.13.0
 VERL   ?= .venv-verl
 
-.PHONY: help hf setup quick demo demo-llm test fast oracles verl-test verl-faults soak wheel fuzz mutants lint types bench claims docs clean
+.PHONY: help hf setup quick demo demo-llm test long fast oracles verl-test verl-faults soak wheel fuzz mutants lint types bench claims docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,11 +43,14 @@ demo-llm: $(VENV)/.hf  ## SmolLM2-135M learns Countdown on a CPU (LoRA), in abou
 	$(BIN)/rlvr model get smollm2-135m
 	$(BIN)/rlvr train studies/countdown_gsm8k/smollm2_countdown_cpu.toml
 
-test: $(VENV)/.dev  ## all tests but the soak
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak and not oracle"
+test: $(VENV)/.dev  ## all tests but those of `make long`, `make soak` and `make oracles`
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not long and not soak and not oracle"
+
+long: $(VENV)/.dev  ## the tests that take longest: whole data sets, real models, endurance
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "long and not soak and not oracle" -o faulthandler_timeout=3600
 
 fast: $(VENV)/.dev  ## the tests that take less than two minutes together
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not soak and not slow and not oracle"
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not long and not soak and not slow and not oracle"
 
 $(VENV)/.oracles: $(VENV)/.dev tests/oracles/requirements.txt
 	$(PIP) -r tests/oracles/requirements.txt

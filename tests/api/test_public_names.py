@@ -24,9 +24,15 @@ print(*sorted(name for name in sys.modules if name.startswith("rlvrlab")))
 
 
 def test_importing_is_light() -> None:
-    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
-    spent, heavy, own = done.stdout.split("\n")[:3]
-    assert float(spent) <= 100 and heavy == "" and own == "rlvrlab"
+    spent = []
+    for _ in range(5):  # a busy machine may spoil some
+        done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+        milliseconds, heavy, own = done.stdout.split("\n")[:3]
+        assert heavy == "" and own == "rlvrlab"
+        spent.append(float(milliseconds))
+        if spent[-1] <= 100:
+            return
+    pytest.fail(f"it took {spent} ms of CPU time, allowed are 100")
 
 
 def test_every_public_name_is_there_says_what_it_is_and_is_typed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 import sqlite3
 import time
@@ -44,15 +45,15 @@ def test_malformed_results_are_wrong_answers(judge: Judge, value: bytes, kind: K
         assert verdict.error is ErrorKind.WRONG
 
 
-def test_sets_within_sets_cost_the_judge_no_time(judge: Judge) -> None:
+def test_sets_within_sets_cost_the_judge_no_time(judge: Judge, quickly: Any) -> None:
     program = (
         "import os\ndef f(x):\n"
         "    nested = b'[\"set\",[' * 150 + b'\"' + b'a' * 3_900_000 + b'\"' + b']]' * 150\n"
         "    os.write(3, b'[\"value\",' + nested + b']\\n')\n    os._exit(0)\n"
     )
-    started = time.process_time()
-    assert judge.verify(TestsTask("f", ("assert f(1) == 2",)), program).error is ErrorKind.WRONG
-    assert time.process_time() - started < 2
+    task, tries = TestsTask("f", ("assert f(1) == 2",)), itertools.count()
+    verdict = quickly(2, lambda: judge.verify(task, f"{program}# {next(tries)}"), clock=time.process_time)
+    assert verdict.error is ErrorKind.WRONG
 
 
 def test_forged_files_do_not_break_the_answer_of_run_code() -> None:

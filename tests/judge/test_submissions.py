@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -204,13 +203,12 @@ def test_submit_takes_rows_of_sandbox_fusions_own_data_sets(running: Running, ro
         assert (status, answer.get("accepted")) == (200, accepted), answer
 
 
-def test_a_row_with_many_names_is_read_in_linear_time() -> None:
+def test_a_row_with_many_names_is_read_in_linear_time(quickly: Any) -> None:
     """Which function is tested is looked for among all calls, on the loop that serves everybody."""
     text = " ".join(f"a{i}(" for i in range(20_000)) + " b( b("
     solution = "\n".join(f"def c{i}(): pass" for i in range(20_000))
-    started = time.process_time()
-    assert published({"test": text, "canonical_solution": solution})["entry_point"] == "b"
-    assert time.process_time() - started < 1.0
+    row = {"test": text, "canonical_solution": solution}
+    assert quickly(1.0, lambda: published(row))["entry_point"] == "b"
 
 
 def test_a_submission_in_another_language_is_refused(running: Running) -> None:
