@@ -83,6 +83,7 @@ def test_a_new_task_says_what_it_guessed(tmp_path, monkeypatch, capsys) -> None:
     ), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_page_ends_in_a_trained_language_model(tmp_path) -> None:
     pytest.importorskip("torch")

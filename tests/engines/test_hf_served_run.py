@@ -20,7 +20,7 @@ from rlvrlab.recipe import load_recipe
 from rlvrlab.record.run import read_events
 from rlvrlab.train import session
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 RECIPE = """
 name = "served"
 [engine]

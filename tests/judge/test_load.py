@@ -329,6 +329,7 @@ def test_output_that_fills_the_limit_may_have_been_cut(judge: Judge, size: int, 
     assert judge.verify(task, f"import os\nos.write(1, b'x' * {size})").error is error
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_verdicts_at_load() -> None:
     """The smaller sister of benchmarks/judge_under_load.py."""

@@ -128,6 +128,7 @@ def test_forty_hung_candidates_in_a_row() -> None:
         assert judge.verify(ECHO, "print(input())").correct is True
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_thousands_of_checks_without_growth() -> None:
     """Memory, descriptors and processes after 5,000 checks are those after 1,000."""

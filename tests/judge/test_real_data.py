@@ -68,6 +68,7 @@ def test_human_eval_references_are_accepted_split(judge: Judge, data: Path) -> N
     assert not any("integrity: weak" in verdict.flags for verdict in verdicts)
 
 
+@pytest.mark.long
 def test_mbpp_references_are_accepted_split(judge: Judge, data: Path) -> None:
     rows = json_lines(data / "mbpp" / "mbpp.jsonl.gz")
     verdicts = judge.verify_many([(mbpp_task(row), row["code"]) for row in rows])
@@ -86,6 +87,7 @@ def test_mbpp_that_need_inprocess_say_so_when_split(judge: Judge, data: Path) ->
         assert judge.verify(split, row["code"]).correct is not True
 
 
+@pytest.mark.long
 def test_human_eval_fix_bugs_are_rejected(judge: Judge, data: Path) -> None:
     rows = [row for row in json_lines(data / "humanevalpack" / "humanevalpack.jsonl.gz") if "Python" in row["task_id"]]
     buggy = judge.verify_many([(human_eval_task(row), row["prompt"] + row["buggy_solution"]) for row in rows])
@@ -115,6 +117,7 @@ def literal_of(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
+@pytest.mark.long
 def test_spider_gold_is_accepted_and_literals_and_mutants_are_not(data: Path) -> None:
     env = Sql(path=str(data / "spider"))
     problems = [problem for some in env.problems_in_folder().values() for problem in some]

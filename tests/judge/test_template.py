@@ -148,6 +148,7 @@ def test_no_word_of_a_job_depends_on_how_an_earlier_one_ran() -> None:
     assert with_a_worker(lambda worker: what_acts_leave(worker, ACTS)) == {}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_processor")
 @pytest.mark.parametrize("packages", [(), ("numpy",)], ids=["plain", "numpy"])

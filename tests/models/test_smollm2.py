@@ -12,7 +12,7 @@ import pytest
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.models import cache, resolve, shelf, smollm2
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

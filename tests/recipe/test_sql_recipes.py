@@ -21,6 +21,7 @@ WORDS = [
 """Four short questions, shown five times: right now and then. After ten times they were nearly known by heart."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sql_grpo", "sql_counterfactual"])
 def test_two_real_steps_of_smollm2(name: str, tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_the_command_line_prints_the_parts_and_a_refusal_names_it(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"], "a plan writes nothing"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("torch") is None, reason="could not import 'torch'")
 @pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")

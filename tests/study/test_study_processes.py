@@ -154,6 +154,7 @@ def test_ctrl_c_keeps_what_runs(tmp_path) -> None:
     assert trial["status"] == "waiting" and trial["attempts"][0]["status"] == "stopped"
 
 
+@pytest.mark.long
 def test_ray_runs_the_same_study_and_survives_a_worker_s_death(tmp_path) -> None:
     pytest.importorskip("ray", reason="the ray extra is not installed")
     shutil.copy(HERE / "odd_trials.py", tmp_path)
@@ -180,6 +181,7 @@ arms.die = {{ "reward.how" = "kill_parent", "reward.mark" = "{tmp_path}/died" }}
     assert gone.returncode == 1 and "nothing listens at 127.0.0.1:9" in gone.stderr and "Traceback" not in gone.stderr
 
 
+@pytest.mark.long
 def test_submitit_runs_the_same_study(tmp_path) -> None:
     pytest.importorskip("submitit", reason="the slurm extra is not installed")
     text = (
@@ -200,6 +202,7 @@ factors = { "grpo.learning_rate" = [0.1, 0.2] }
     assert {one["status"] for one in result(tmp_path)["trials"].values()} == {"finished"}
 
 
+@pytest.mark.long
 def test_exported_scripts_run_the_chain_without_the_runner(tmp_path) -> None:
     text = (
         HEAD.replace("size = 8", "size = 2")

@@ -67,6 +67,7 @@ def test_no_prompt_shows_a_hidden_test() -> None:
                 assert not any(line in problem.prompt for line in hidden if "(" in line), problem.id
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_references_are_accepted() -> None:
     for env, role in (

@@ -260,6 +260,7 @@ def refused(env: Code) -> list[str]:
     return [f"{p.id}: {v.detail}" for p, v in zip(problems, judged, strict=True) if v.correct is not True]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "convert", "least"),

@@ -74,6 +74,7 @@ def test_svamp_and_math500_accept_their_references() -> None:
         assert all(verdict.correct for verdict in verdicts)
 
 
+@pytest.mark.long
 @needs_jail
 @needs_math_verify
 @pytest.mark.slow

@@ -267,6 +267,7 @@ def verdicts(pairs: list[tuple[str, str]], question: str = "") -> list[bool | No
     return [verdict.correct for verdict in Mathematics().verify_many(list(zip(problems, texts, strict=True)))]
 
 
+@pytest.mark.long
 @needs_math_verify
 @pytest.mark.slow
 def test_no_near_miss_is_accepted() -> None:

@@ -105,6 +105,7 @@ def test_primes_are_written_in_two_ways(answer: str, gold: str, right: bool) -> 
     assert at_once(answer, gold) is right
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("variants", "right"), [(near_misses, False), (respellings, True)])
 def test_all_references_of_all_suites(variants: Callable[[str], Variants], right: bool) -> None:
