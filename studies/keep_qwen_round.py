@@ -24,7 +24,10 @@ STUDIES: dict[str, tuple[tuple[str, ...], list[tuple[str, str]]]] = {
         ("skills",), [("base", "code"), ("code", "plain"), *(("plain", guard) for guard in GUARDS)],
     ),
     "coding_five_phase/results/qwen_pass_ratio.json": (
-        ("phases",), [("dpo", "grpo"), ("dpo", "pass_ratio"), ("grpo", "pass_ratio")],
+        ("phases",), [
+            ("base", "rft"), ("rft", "dpo"), ("dpo", "grpo"), ("dpo", "pass_ratio"), ("grpo", "pass_ratio"),
+            ("rft", "no_dpo"), ("no_dpo", "grpo"), ("base", "grpo"), ("grpo", "repair"), ("base", "repair"),
+        ],
     ),
     "npg_muse/results/qwen_rewards.json": (
         ("graphs",), [("sft", "binary"), *(("binary", reward) for reward in REWARDS)],

@@ -1,7 +1,7 @@
 """What was measured of the untrained Qwen2.5-Coder-1.5B-Instruct beside what is published: python studies/published.py
 
-Reads every committed record in which the model was examined greedily on all of HumanEval or of MBPP's test problems,
-before any training. Intervals are Wilson's, for problems.
+Reads every committed record in which the model was examined greedily on all of HumanEval, of MBPP's test problems or of
+EvalPlus' files, before any training. Intervals are Wilson's, for problems.
 """
 
 from __future__ import annotations
@@ -32,6 +32,13 @@ FIRST = {
     "studies/qwen_coder_mbpp/results/round2/outcomes.json": 384,
 }
 COMMAND = "benchmarks/results/h200_humaneval.json"
+PLUS = "studies/coding_five_phase/results/qwen_plus.json"
+"""What keep_plus.py writes; not there before EvalPlus' files were examined."""
+OF_PLUS = {
+    "humaneval_base": "HumanEval", "humanevalplus": "HumanEval+",
+    "mbpp_base": "MBPP (EvalPlus, 378 problems)", "mbppplus": "MBPP+",
+}  # fmt: skip
+"""Its sets, and what is published of them."""
 
 
 class Seen(NamedTuple):
@@ -54,6 +61,9 @@ def examinations() -> Iterator[Seen]:
     for i, one in enumerate(read(COMMAND)["found"]):
         right = round(one["accepted_at_1"] * one["problems"])
         yield Seen(COMPARABLE, f"{COMMAND}, command {i + 1}", 512, right, one["problems"])
+    for key, one in (read(PLUS) if (ROOT / PLUS).exists() else {}).items():
+        marks = one["greedy"].replace("-", "")  # answers without a verdict are named in the record
+        yield Seen(OF_PLUS[key], PLUS, one["tokens_at_most"], marks.count("1"), len(marks))
 
 
 def read(name: str) -> Any:
@@ -67,19 +77,22 @@ def main() -> None:
     rows = []
     for one in seen:
         low, high = (100 * end for end in wilson(one.right, one.problems))
-        inside = low <= PUBLISHED[COMPARABLE] <= high
-        within = ("yes" if inside else "no") if one.data == COMPARABLE else "–"
+        told = PUBLISHED.get(one.data)
+        within = "–" if told is None else f"{told}: {'yes' if low <= told <= high else 'no'}"
         share = f"{100 * one.right / one.problems:.1f} [{low:.1f}, {high:.1f}]"
         rows.append([one.data, one.record, str(one.tokens), f"{one.right} of {one.problems}", share, within])
-    heads = ["problems", "record", "tokens at most", "right", "%, [95 %]", f"{PUBLISHED[COMPARABLE]} inside"]
+    heads = ["problems", "record", "tokens at most", "right", "%, [95 %]", "published, inside"]
     print(markdown(heads, rows) + "\n")
-    found = [f"{100 * one.right / one.problems:.1f}" for one in seen if one.data == COMPARABLE]
-    ours = {COMPARABLE: f"{min(found)} to {max(found)} in {len(found)} examinations"}
-    print(
-        markdown(
-            ["set", "published, %", "here, %"], [[k, str(v), ours.get(k, "not run")] for k, v in PUBLISHED.items()]
-        )
-    )
+    rows = [[data, str(told), measured([one for one in seen if one.data == data])] for data, told in PUBLISHED.items()]
+    print(markdown(["set", "published, %", "here, %"], rows))
+
+
+def measured(seen: list[Seen]) -> str:
+    """What was found in all examinations of a set."""
+    shares = sorted(100 * one.right / one.problems for one in seen)
+    if len(shares) < 2:
+        return f"{shares[0]:.1f}" if shares else "not run"
+    return f"{shares[0]:.1f} to {shares[-1]:.1f} in {len(shares)} examinations"
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ sys.path[:0] = [
 ]
 sys.path.append(str(ROOT / "benchmarks"))
 import by_seed_tables  # noqa: E402
+import keep_plus  # noqa: E402
 import keep_qwen  # noqa: E402
 import published  # noqa: E402
 import qwen_skills_tables  # noqa: E402
@@ -116,3 +117,20 @@ def test_every_record_of_the_untrained_model_is_on_the_page_of_published_numbers
         if isinstance(data, dict) and "base" in ((data.get("humaneval") or {}).get("greedy") or {}):
             whole.add(str(path.relative_to(ROOT)))
     assert whole <= seen and len(whole) >= 5
+
+
+def test_examinations_on_evalplus_files_keep_verdicts_and_stand_on_the_page(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "raw/mbppplus"
+    folder.mkdir(parents=True)
+    verdicts = {"Mbpp/10": True, "Mbpp/2": False, "Mbpp/9": None}
+    row = {"finish": "stop", "detail": "lost"}
+    lines = [{"problem": name, "correct": right, **row} for name, right in verdicts.items()]
+    (folder / "samples.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    scorer = {"version": "1", "keys": {"shape": "evalplus"}}
+    examined = {"scorer": scorer, "protocol": {"sampling": {"max_tokens": 768}}}
+    (folder / "run_info.json").write_text(json.dumps({"examined": examined, "machine": {}, "packages": {}}))
+    kept = keep_plus.kept(folder)
+    assert (kept["greedy"], kept["unjudged"]) == ("0-1", {"Mbpp/9": "lost"}), "in the order of the numbers"
+    (tmp_path / "plus.json").write_text(json.dumps({"mbppplus": kept}))
+    monkeypatch.setattr(published, "PLUS", str(tmp_path / "plus.json"))
+    assert published.Seen("MBPP+", str(tmp_path / "plus.json"), 768, 1, 2) in list(published.examinations())
