@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -158,3 +161,22 @@ def test_a_later_turn_continues_the_conversation_token_by_token(tmp_path):
     inner.chat_template = "{{ messages | length }}"
     with pytest.raises(UserError, match="rewrites earlier turns"):
         HfTokenizer(inner, 384, "nano", chat=True).encode_again("again:")
+
+
+ALL_WEIGHTS = """
+import sys
+from engine_factories import hf
+from rlvrlab.types import Request, Sampling
+hf("llama", 0)(5).sample([Request((3, 4, 5), 2, ("peft",), Sampling(max_tokens=3))])
+print("peft" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_without_an_adapter_peft_is_not_imported() -> None:
+    """It takes two seconds and more of every evaluation."""
+    paths = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_WEIGHTS], capture_output=True, text=True, check=True, env=os.environ | paths
+    )
+    assert done.stdout.strip() == "False"

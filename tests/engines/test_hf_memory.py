@@ -115,3 +115,12 @@ def test_the_samplers_buffers_go_before_the_micro_batch_is_halved(monkeypatch) -
     with pytest.warns(UserWarning, match="gave its buffers back: micro-batches are halved"):
         assert torch.allclose(engine.gradient(batch, Sft())[0], expected, rtol=1e-4, atol=1e-7)
     assert engine.micro_tokens == whole // 2 and len(notes) == 2
+
+
+def test_an_evaluation_has_no_moments_and_training_has_them_before_it_samples() -> None:
+    """They are twice the float32 weights, 13 GiB for 1.5B parameters: an evaluation on a shared card had no room."""
+    engine = hf("llama", 4)(5)
+    engine.sample([Request((3, 4, 5), 2, ("moments",), Sampling(max_tokens=3))])
+    assert not {"first", "second"} & vars(engine.optimizer).keys()
+    engine.fresh_optimizer()
+    assert {"first", "second"} < vars(engine.optimizer).keys()

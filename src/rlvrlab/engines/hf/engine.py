@@ -57,7 +57,7 @@ class HfEngine:
         self.version = 0
         self._sampler: Any = None
         self._stale = True
-        self.fresh_optimizer()
+        self.optimizer = FlatOptimizer(optimizer, self.weights.theta)
         if config.sampler != EMBEDDED:  # a server that is not there or not right is found out now
             from rlvrlab.engines.hf.served import ServedSampler
 
@@ -69,8 +69,8 @@ class HfEngine:
             threads.use_threads(count)
 
     def fresh_optimizer(self) -> None:
-        """Zero moments for policy and critic."""
-        self.optimizer = FlatOptimizer(self.optimizer_settings, self.weights.theta)
+        """Zero moments for policy and critic, made now, before the sampler asks how much memory is left."""
+        self.optimizer = FlatOptimizer(self.optimizer_settings, self.weights.theta).ready()
         self.critic.fresh_optimizer()
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:

@@ -89,12 +89,9 @@ class Hf(HfConfig, EngineTable):
         if self.sampler != EMBEDDED and not self.lora_rank:
             remedy = "set engine.lora_rank, e.g. 16, or engine.sampler = 'embedded'"
             raise UserError(f"engine.sampler: servers take adapters, and lora_rank = 0 trains all weights; {remedy}")
-        try:
-            import peft  # noqa: F401
-            import torch  # noqa: F401
-            import transformers  # noqa: F401
-        except ImportError as error:
-            raise ModelUnavailable(f"engine hf needs {error.name}: {install_hf()}") from None
+        # Not imported to see whether it is there: peft takes seconds, and only adapters need it.
+        if (extra := self.installed()).state != "found":
+            raise ModelUnavailable(f"engine hf: {extra.words}")
         from rlvrlab.engines.hf.engine import HfEngine
         from rlvrlab.models import resolve
 

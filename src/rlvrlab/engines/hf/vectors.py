@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -109,12 +110,29 @@ class Trainable:
 
 
 class FlatOptimizer:
-    """AdamW and SGD with momentum on a flat vector; the arithmetic of the toy engine's, in float32."""
+    """AdamW and SGD with momentum on a flat vector; the arithmetic of the toy engine's, in float32.
+
+    The moments take twice the memory of the weights in float32, and an evaluation has no use for them, so they are made
+    when something asks for them.
+    """
 
     def __init__(self, settings: Optimizer, like: Tensor) -> None:
-        self.settings, self.count = settings, 0
-        self.first = torch.zeros_like(like)
-        self.second = torch.zeros_like(like) if settings.type == "adam" else like.new_zeros(0)
+        self.settings, self.count, self._like = settings, 0, like
+
+    @cached_property
+    def first(self) -> Tensor:
+        """The running mean of the gradients."""
+        return torch.zeros_like(self._like)
+
+    @cached_property
+    def second(self) -> Tensor:
+        """The running mean of their squares; empty for SGD."""
+        return torch.zeros_like(self._like) if self.settings.type == "adam" else self._like.new_zeros(0)
+
+    def ready(self) -> Self:
+        """The same with its moments made."""
+        assert self.first is not None and self.second is not None
+        return self
 
     def displacement(self, theta: Tensor, gradient: Tensor, learning_rate: float) -> Tensor:
         """What to add to the parameters; updates the moments."""
