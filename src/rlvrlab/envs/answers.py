@@ -110,7 +110,7 @@ def asked_for(question: str) -> set[str]:
 def equal_amounts(answer: str, gold: str, asked: Collection[str] | None = None) -> bool | None:
     """Is the answer the amount that gold says? None where it is none. Units must agree where both name one.
 
-    Where it is known what is asked, cents beside a gold answer that stands alone must be asked for.
+    Where it is known what is asked, percent and cents beside a gold answer that stands alone must be asked for.
     """
     value = amount(answer, asked or ())
     if value is None:
@@ -118,7 +118,8 @@ def equal_amounts(answer: str, gold: str, asked: Collection[str] | None = None) 
     one, other = _units(answer), _units(gold)
     if one and other and one != other:
         return False
-    unasked = asked is not None and "cent" not in asked and one & CENTS and not other
+    hundredths = {"cent" if unit in CENTS else unit for unit in one & (CENTS | {"percent"})}
+    unasked = asked is not None and not other and hundredths - set(asked)
     return value == amount(gold) and not unasked
 
 
