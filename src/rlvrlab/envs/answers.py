@@ -22,7 +22,7 @@ UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII
 """A number with one word behind it, which must be a unit, or with a percent sign."""
 HOW_MANY = re.compile(r"\bhow many (?:(?:more|fewer|other|total|different|additional|extra|new|of the) )*([a-z]{2,20})")
 SPOKEN_OF = {
-    "percent": re.compile(r"%|\bper\s?cent", re.IGNORECASE),
+    "percent": re.compile(r"%|\bper\s?cent|\bhow likely\b|\b(?:pass|success) rate\b", re.IGNORECASE),
     "cent": re.compile(r"¢|\b(?:cents?|penn(?:y|ies)|pence|nickels?|dimes?|quarters?)\b", re.IGNORECASE),
 }
 """Questions about percentages, and about coins."""
