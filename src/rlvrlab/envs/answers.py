@@ -26,6 +26,14 @@ SPOKEN_OF = {
     "cent": re.compile(r"¢|\b(?:cents?|penn(?:y|ies)|pence|nickels?|dimes?|quarters?)\b", re.IGNORECASE),
 }
 """Questions about percentages, and about coins."""
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+"""Control characters that are no blanks."""
+UNSEEN = {
+    **dict.fromkeys([0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)]),
+    **dict.fromkeys(range(0xE0100, 0xE01F0)),
+    **dict.fromkeys([0x2800, 0x3164, 0xFFA0], " "),
+}
+"""Marks and letters without a shape, which choose between shapes of others or join them, and some that are blanks."""
 SIGNS = {"\\$": "dollar", "$": "dollar", "€": "euro", "£": "sterling", "¥": "yen"}
 
 
@@ -63,8 +71,9 @@ def normalised(text: str) -> str:
 
 def as_seen(text: str) -> str:
     """What exact duplicates share: the normalised text without characters that nobody sees."""
-    plain = text if text.isascii() else "".join([char for char in text if unicodedata.category(char) != "Cf"])
-    return normalised(plain)
+    if not text.isascii():
+        text = "".join([char for char in text.translate(UNSEEN) if unicodedata.category(char) != "Cf"])
+    return normalised(CONTROL.sub("", text))
 
 
 def same(
