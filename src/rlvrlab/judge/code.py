@@ -56,7 +56,7 @@ class CodeJudge:
             async with self._pool_for(task).worker() as worker:
                 match task:
                     case StdioTask():
-                        return await judge_stdio(worker, code, task, self.every_test)
+                        return await judge_stdio(worker, code, task, self.every_test, self.reader)
                     case CallsTask():
                         return await judge_calls(worker, code, task, self.every_test)
                     case TestsTask():
