@@ -47,6 +47,16 @@ def near_misses() -> Iterator[tuple[str, str]]:
     yield from _marks_of_arc()
     yield from _inequalities()
     yield from _mathematics_in_type()
+    yield from _more_than_a_constant()
+
+
+def _more_than_a_constant() -> Iterator[tuple[str, str]]:
+    """Relations, dots and doubts beside a value are no value, whether it is a plain number or not."""
+    for gold in ("90^\\circ", "8\\pi", "\\frac{\\sqrt{3}}{3}", "\\$18.90", "10,\\!080", "1+2i", "e^{2}"):
+        for wrong in ("\\ne {}", "\\ge {}", "> {}", "{}\\ldots", "{}...", "{}\\text{{ or so}}", "{}?", "7 = {}"):
+            yield wrong.format(gold), gold
+    yield "0 = 15x - 80", "15x - 80"
+    yield "7 = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}"
 
 
 def _bare_arguments() -> Iterator[tuple[str, str]]:

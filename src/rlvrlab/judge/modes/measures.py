@@ -83,7 +83,7 @@ def other_units(answer: str, gold: str) -> bool:
 
 def unwrapped(text: str) -> str:
     r"""Without dollars around it and with the words of `\text{…}` in plain sight."""
-    text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ")
+    text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ").replace("\\!", "")
     return HALF_DAY.sub(r"\1m", COLON.sub(":", text)).strip()
 
 
