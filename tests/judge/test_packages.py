@@ -42,6 +42,18 @@ def test_a_number_of_numpy_keeps_its_type_on_its_way_to_the_tests_and_back(numpy
     assert detail(numpy_judge, TestsTask("f", tests, setup=setup, limits=ROOMY), program) == "accepted"
 
 
+def test_numpys_true_is_not_true_itself(numpy_judge: Judge) -> None:
+    """`assert f(1) is True` fails on it in Python, whether tests are read as data or run."""
+    for test, right in (
+        ("assert f(1) is True", False),
+        ("assert f(1) == True", True),
+        ("assert f(1) is not None", True),
+    ):
+        task = TestsTask("f", (test,), limits=ROOMY, packages=("numpy",))
+        assert numpy_judge.verify(task, "import numpy\ndef f(x): return numpy.bool_(x)").correct is right
+        assert detail(numpy_judge, task, "def f(x): return True") == "accepted"
+
+
 def test_tests_that_import_numpy_are_run_where_it_is(judge: Judge) -> None:
     test = "import numpy as np\nassert np.allclose(f(np.eye(2)), [[2, 1], [1, 2]]) and f(np.eye(2)).shape == (2, 2)"
     task = TestsTask("f", (test,), limits=ROOMY)
