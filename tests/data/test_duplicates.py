@@ -122,6 +122,10 @@ def test_scripts_without_spaces_are_compared_by_character() -> None:
 def test_normalisation() -> None:
     assert normalised("  Ａnn\u00a0HAS\n½ ") == "ann has 1⁄2"
     assert normalised("3 - 4") != normalised("3 + 4")
+    for unseen in ("\ufe0f", "\u034f", "\u115f", "\u17b5", "\u180b", "\U000e0101", "\x00", "\x7f", "\x9d"):
+        assert as_seen(f"Ann{unseen} has 3 ♥{unseen} apples") == as_seen("Ann has 3 ♥ apples"), repr(unseen)
+    for blank in ("\u3164", "\u2800", "\uffa0"):
+        assert as_seen(f"Ann{blank}has") == as_seen("Ann has"), repr(blank)
     assert as_seen("\ufeffＡnn\u200b HAS\u00ad ½ ") == "ann has 1⁄2" and as_seen("3 - 4") != as_seen("3 + 4")
 
 

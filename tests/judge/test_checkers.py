@@ -53,3 +53,15 @@ def test_a_checker_with_its_own_word_for_what_it_cannot_read_is_sound(
     task = StdioTask((("1", expected),), checker=checker)
     programs = ("print(2)", "print(3)", "print('x')", "pass")
     assert [judge.verify(task, program).correct for program in programs] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("reads", "weak"),
+    [("eval(q['output'])", True), ("json.loads(q['output'])", False), ("int(q['output'])", False)],
+)
+def test_a_checker_that_makes_code_of_an_output_can_be_told_anything(judge: Judge, reads: str, weak: bool) -> None:
+    task = StdioTask((("", "5"),), checker=f"import json, sys\nq = json.load(sys.stdin)\nsys.exit({reads} != 5)")
+    for program in ("print(5)", "print(\"__import__('os')._exit(0)\")", "print(6)"):
+        verdict = judge.verify(task, program)
+        assert ("integrity: weak" in verdict.flags) is weak
+        assert weak or verdict.correct is (program == "print(5)")

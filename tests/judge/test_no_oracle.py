@@ -124,7 +124,6 @@ def test_an_endless_program_is_given_up_and_says_so(judge: Judge, name: str) -> 
     code = "def f(i):\n    while True: pass\nif __name__ == '__main__': f(1)"
     verdict = judge.verify(replace(TASKS[name], limits=QUICK), code)
     assert (verdict.correct, verdict.passed, "stopped_early" in verdict.flags) == (False, 0, True)
-    assert verdict.cost["cpu_s"] < 5 * QUICK.cpu_s
 
 
 def test_a_program_cannot_claim_more_than_all_tests(judge: Judge) -> None:

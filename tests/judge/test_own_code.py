@@ -22,6 +22,8 @@ OWN_CODE = {
     "dataclass in process": TestsTask("f", (CLASS + "assert f(P(1).x) == 2",), inprocess=True),
     "annotations": TestsTask("f", ("def g(a: int): pass\nassert f(1) == 2 and g.__annotations__ == {'a': int}",)),
     "pickle": TestsTask("f", (PICKLED,)),
+    "copied": TestsTask("f", ("import copy\nassert copy.copy(f)(1) == 2",)),
+    "copied inside": TestsTask("f", ("import copy\nassert copy.deepcopy({'f': [f]})['f'][0](1) == 2",)),
     "own module": TestsTask("f", ("import sys\nme = sys.modules[__name__]\nassert f(1) in (2,)",)),
     "name of the function": TestsTask("f", ("assert f.__name__ == 'f' and callable(f)\nassert f(1) in (2,)",)),
     "a preamble that writes": TestsTask("f", ("assert f(1) == 2",), preamble="open('a', 'w').write('x')"),

@@ -33,6 +33,27 @@ def value(judge: Judge, expression: str, expected: Any, kind: Any = "exact", **t
     return judge.verify(task, WITH_NUMPY + expression).correct
 
 
+@pytest.mark.parametrize("name", arrays.SCALARS.split())
+def test_a_number_of_numpy_keeps_its_type_on_its_way_to_the_tests_and_back(numpy_judge: Judge, name: str) -> None:
+    """A long and a long long have one name in numpy, and were all taken for the second: `isinstance` failed."""
+    setup = f"import numpy as np\nkind = np.dtype('{name}').type"
+    tests = ("assert type(f(kind(1))) is kind and f(kind(1)) == 1", "assert isinstance(f(kind(0)), kind)")
+    program = f"import numpy\ndef f(x): return x if type(x) is numpy.dtype('{name}').type else None"
+    assert detail(numpy_judge, TestsTask("f", tests, setup=setup, limits=ROOMY), program) == "accepted"
+
+
+def test_numpys_true_is_not_true_itself(numpy_judge: Judge) -> None:
+    """`assert f(1) is True` fails on it in Python, whether tests are read as data or run."""
+    for test, right in (
+        ("assert f(1) is True", False),
+        ("assert f(1) == True", True),
+        ("assert f(1) is not None", True),
+    ):
+        task = TestsTask("f", (test,), limits=ROOMY, packages=("numpy",))
+        assert numpy_judge.verify(task, "import numpy\ndef f(x): return numpy.bool_(x)").correct is right
+        assert detail(numpy_judge, task, "def f(x): return True") == "accepted"
+
+
 def test_tests_that_import_numpy_are_run_where_it_is(judge: Judge) -> None:
     test = "import numpy as np\nassert np.allclose(f(np.eye(2)), [[2, 1], [1, 2]]) and f(np.eye(2)).shape == (2, 2)"
     task = TestsTask("f", (test,), limits=ROOMY)

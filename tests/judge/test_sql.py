@@ -520,3 +520,23 @@ CONSTANT = [
 def test_a_gold_query_must_return_the_same_each_time(judge: Judge, database: Path, gold: str) -> None:
     verdict = judge.verify(SqlTask(str(database), gold), gold)
     assert verdict.error is (ErrorKind.BAD_TASK if gold in CHANGING else ErrorKind.NONE), verdict.detail
+
+
+def test_a_row_of_close_reals_leads_from_no_value_to_another(judge: Judge, tmp_path: Path) -> None:
+    """Of a Julian day the tolerance is 3.5 minutes: by steps of a minute any moment was the same as any other."""
+    path = tmp_path / "moments.sqlite"
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE t (a TEXT)")
+        made.executemany("INSERT INTO t VALUES (?)", [(f"2024-01-01 00:{i:02d}:00",) for i in range(60)])
+        made.commit()
+    gold = "SELECT julianday(a) FROM t"
+    assert correct(judge, path, gold, "SELECT julianday(a) + 1e-9 FROM t ORDER BY a DESC") is True
+    for wrong in ("julianday('2024-01-01')", "(SELECT max(julianday(a)) FROM t)", "julianday(a, '+5 minutes')"):
+        assert correct(judge, path, gold, f"SELECT {wrong} FROM t") is False
+    assert correct(judge, path, f"{gold} ORDER BY a", f"{gold} ORDER BY a DESC") is False
+
+
+def test_a_real_that_is_close_to_two_of_golds_is_either() -> None:
+    gold = in_any_order(Result(1, [[1.0], [1.0 + 0.9e-9], [1.0 + 1.8e-9]]))
+    assert same_result(Result(1, [[1.0 + 1.3e-9], [1.0 + 1.3e-9], [1.0 - 0.5e-9]]), gold, 1e-9) == ""
+    assert same_result(Result(1, [[1.0], [1.0], [1.0]]), gold, 1e-9) == "other rows"

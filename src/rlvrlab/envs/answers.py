@@ -22,10 +22,18 @@ UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII
 """A number with one word behind it, which must be a unit, or with a percent sign."""
 HOW_MANY = re.compile(r"\bhow many (?:(?:more|fewer|other|total|different|additional|extra|new|of the) )*([a-z]{2,20})")
 SPOKEN_OF = {
-    "percent": re.compile(r"%|\bper\s?cent", re.IGNORECASE),
+    "percent": re.compile(r"%|\bper\s?cent|\bhow likely\b|\b(?:pass|success) rate\b", re.IGNORECASE),
     "cent": re.compile(r"¢|\b(?:cents?|penn(?:y|ies)|pence|nickels?|dimes?|quarters?)\b", re.IGNORECASE),
 }
 """Questions about percentages, and about coins."""
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+"""Control characters that are no blanks."""
+UNSEEN = {
+    **dict.fromkeys([0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)]),
+    **dict.fromkeys(range(0xE0100, 0xE01F0)),
+    **dict.fromkeys([0x2800, 0x3164, 0xFFA0], " "),
+}
+"""Marks and letters without a shape, which choose between shapes of others or join them, and some that are blanks."""
 SIGNS = {"\\$": "dollar", "$": "dollar", "€": "euro", "£": "sterling", "¥": "yen"}
 
 
@@ -63,8 +71,9 @@ def normalised(text: str) -> str:
 
 def as_seen(text: str) -> str:
     """What exact duplicates share: the normalised text without characters that nobody sees."""
-    plain = text if text.isascii() else "".join([char for char in text if unicodedata.category(char) != "Cf"])
-    return normalised(plain)
+    if not text.isascii():
+        text = "".join([char for char in text.translate(UNSEEN) if unicodedata.category(char) != "Cf"])
+    return normalised(CONTROL.sub("", text))
 
 
 def same(
@@ -110,7 +119,7 @@ def asked_for(question: str) -> set[str]:
 def equal_amounts(answer: str, gold: str, asked: Collection[str] | None = None) -> bool | None:
     """Is the answer the amount that gold says? None where it is none. Units must agree where both name one.
 
-    Where it is known what is asked, cents beside a gold answer that stands alone must be asked for.
+    Where it is known what is asked, percent and cents beside a gold answer that stands alone must be asked for.
     """
     value = amount(answer, asked or ())
     if value is None:
@@ -118,7 +127,8 @@ def equal_amounts(answer: str, gold: str, asked: Collection[str] | None = None) 
     one, other = _units(answer), _units(gold)
     if one and other and one != other:
         return False
-    unasked = asked is not None and "cent" not in asked and one & CENTS and not other
+    hundredths = {"cent" if unit in CENTS else unit for unit in one & (CENTS | {"percent"})}
+    unasked = asked is not None and not other and hundredths - set(asked)
     return value == amount(gold) and not unasked
 
 

@@ -49,7 +49,7 @@ class Gsm8k(DataSetEnvironment):
     style: Literal["plain", "think"] = "plain"
     """think: the reasoning stands in <think> tags, the answer after them."""
 
-    version = "3"
+    version = "4"
 
     def __post_init__(self) -> None:
         self.refuse_other("levels", range(1, MOST_STEPS + 1), f"give distinct numbers of steps from 1 to {MOST_STEPS}")

@@ -28,7 +28,7 @@ from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.judge.workers.worker import WorkerDied
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-10"
+SCORER_VERSION = "code-11"
 LARGEST_PROGRAM = 2 << 20
 T = TypeVar("T", bound=Task)
 
@@ -56,7 +56,7 @@ class CodeJudge:
             async with self._pool_for(task).worker() as worker:
                 match task:
                     case StdioTask():
-                        return await judge_stdio(worker, code, task, self.every_test)
+                        return await judge_stdio(worker, code, task, self.every_test, self.reader)
                     case CallsTask():
                         return await judge_calls(worker, code, task, self.every_test)
                     case TestsTask():

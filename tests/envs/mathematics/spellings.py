@@ -56,6 +56,11 @@ EQUIVALENT = [
     ("50\\%", "50 percent."), ("\\$5.00", "5 dollars"), ("5", "5 dollars"), ("30\\text{ mph}", "30 miles per hour"),
     ("30\\text{ mph}", "30 mi/h"), ("5\\text{ cm}", "5 centimeters"), ("7", "\\text{The answer is }7"),
     ("x^2-1", "x**2-1"),
+    ("5", "5 minutes"), ("5", "5 seconds"), ("5\\text{ m/s}", "5 meters per second"), ("2\\frac{1}{2}", "2 1/2"),
+    ("5\\text{ m/s}", "5\\frac{\\text{m}}{\\text{s}}"),
+    ("5\\text{ kg/m}^3", "5\\text{ kg m}^{-3}"), ("5\\text{ J}", "5\\text{ kg}\\cdot\\text{m}^2/\\text{s}^2"),
+    ("\\$5\\text{ per hour}", "5\\text{ dollars per hour}"), ("5\\text{ dollars per hour}", "\\$5/\\text{hour}"),
+    ("\\frac{a}{b}\\text{ miles}", "a/b\\text{ miles}"), ("30^\\circ", "30º"), ("30^\\circ", "30˚"), ("\\mu", "\u00b5"),
     ("1024", "2**10"), ("5", "5\\text{ m}"), ("k\\pi, k\\in\\mathbb{Z}", "k\\pi, k \\in \\mathbb{Z}"),
     ("\\frac{5}{9}", "\\frac 59"), ("\\frac{1}{72}", "\\frac1{72}"), ("\\sqrt{2}", "\\sqrt2"),
 ]  # fmt: skip

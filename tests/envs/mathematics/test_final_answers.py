@@ -91,6 +91,9 @@ def test_a_unit_must_be_known_or_asked_for() -> None:
         assert equal_amounts(answer, gold) is False
     assert equal_amounts("5 cents", "5", asked) is False
     assert equal_amounts("5 cents", "5", asked_for("How much are five pennies?")) is True
+    for percent in ("5%", "5 percent", "5\\%"):
+        assert equal_amounts(percent, "5", asked) is False and equal_amounts(percent, "5%", asked) is True
+        assert equal_amounts(percent, "5", asked_for("What percentage is that?")) is True
     for answer, gold in (("5 cents", "5"), ("5 dollars", "$5"), ("$5", "5"), ("5 hrs", "5 hours"), ("5 apples", "$5")):
         assert equal_amounts(answer, gold) is True
 

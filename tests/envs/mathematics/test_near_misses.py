@@ -17,6 +17,8 @@ needs_math_verify = pytest.mark.skipif(
 SCALE_WORDS = ("hundred", "thousand", "million", "billion", "dozen")
 OTHER_WORDS = ("and a half", "thirds", "tenths", "or more", "or less", "at most", "and three quarters", "doubled")
 UNKNOWN_WORDS = ("twelfths", "quadrillion", "grand", "cubed", "negated", "nope", "never", "tenfold", "myriad", "pct")
+WORDS_OF_OTHERS = ("тысяч", "тыс", "миллионов", "ألف", "não", "천", "백만", "mil", "µ")
+"""Thousands, millions and a refusal in other languages."""
 """Words that no list of such words would have; where gold says them, they may be a unit that nobody knows."""
 IN_TYPE = (
     "\\mathrm{i}", "\\text{i}", "\\mathrm{e}", "\\mathrm{e}^{3}", "\\text{!}", "\\mathbf{i}", "\\mathit{i}", "\\rm i",
@@ -45,6 +47,16 @@ def near_misses() -> Iterator[tuple[str, str]]:
     yield from _marks_of_arc()
     yield from _inequalities()
     yield from _mathematics_in_type()
+    yield from _more_than_a_constant()
+
+
+def _more_than_a_constant() -> Iterator[tuple[str, str]]:
+    """Relations, dots and doubts beside a value are no value, whether it is a plain number or not."""
+    for gold in ("90^\\circ", "8\\pi", "\\frac{\\sqrt{3}}{3}", "\\$18.90", "10,\\!080", "1+2i", "e^{2}"):
+        for wrong in ("\\ne {}", "\\ge {}", "> {}", "{}\\ldots", "{}...", "{}\\text{{ or so}}", "{}?", "7 = {}"):
+            yield wrong.format(gold), gold
+    yield "0 = 15x - 80", "15x - 80"
+    yield "7 = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}"
 
 
 def _bare_arguments() -> Iterator[tuple[str, str]]:
@@ -99,8 +111,10 @@ def _numbers() -> Iterator[tuple[str, str]]:
         for word in SCALE_WORDS + OTHER_WORDS:
             yield f"{gold} \\text{{ {word}}}", gold
             yield gold, f"{gold} \\text{{ {word}}}"
-        for word in UNKNOWN_WORDS:
+        for word in UNKNOWN_WORDS + WORDS_OF_OTHERS:
             yield f"{gold} \\text{{ {word}}}", gold
+        for word in WORDS_OF_OTHERS:
+            yield f"{gold} {word}", gold
         yield f"-{gold}" if not gold.startswith("-") else gold[1:], gold
         yield f"{gold} \\cdot 10", gold
         for wrong in (f"{gold}~6", f"{gold}^2", f"{gold}_2", f"{gold};1", f"{gold}:2", f"{gold}+1"):
@@ -247,6 +261,13 @@ def _rates() -> Iterator[tuple[str, str]]:
             ):
                 yield f"{number} {wrong}", gold
             yield f"{number} \\text{{ {above} per {below}}}", f"{number} \\text{{ {above}}}"
+            for upside_down in (f"\\text{{ {below}/{above}}}", f"\\frac{{\\text{{{below}}}}}{{\\text{{{above}}}}}"):
+                yield f"{number} {upside_down}", gold
+            yield f"{number} \\text{{ {below} per {above}}}", f"{number} \\text{{ {above} per {below}}}"
+    for wrong, gold in (("\\text{ 1/s}", "\\text{ s}"), ("gallons per mile", "\\text{ miles per gallon}"),
+                        ("\\text{ m}^{-1}\\text{ s}", "\\text{ m s}^{-1}"), ("in.", "\\text{ square inches}"),
+                        ("in^3", "\\text{ square inches}")):  # fmt: skip
+        yield f"30 {wrong}", f"30 {gold}"
     for wrong, gold in (("x=6=5", "x=5"), ("x=5=6", "x=5"), ("x=6=5", "5"), ("5=6=5", "5"), ("x=5=4+2", "x=5"),
                         ("13=12", "12"), ("1+1=3=2", "2"), ("y=\\sqrt{4}=3", "y=3"),
                         ("f(x)=3=2", "f(x)=2")):  # fmt: skip

@@ -85,7 +85,7 @@ async def _sql(pool: Pool, bench: Bench, query: str) -> Result:
     if not bench.database:
         return Result("error: this question has no database", ok=False)
     limits = bench.limits
-    job = {"role": "sql", "queries": [(bench.database, query)], "most_rows": MOST_ROWS, "seconds": bench.timeout_s}
+    job = {"role": "sql", "queries": [(bench.database, query)], "most_rows": MOST_ROWS}
     order = Order(job, limits, readable=(bench.database,), scratch=False)
 
     async def run() -> Result:

@@ -38,7 +38,7 @@ ANSWER = "Answer with the {what} alone, in one ``` block."
 class CodeReasoning(FileEnvironment):
     """Predict what a program returns or prints."""
 
-    version = "2"
+    version = "3"
     shapes = GENERATION
     samples = GENERATION_ROWS
 
@@ -53,7 +53,7 @@ class CodeReasoning(FileEnvironment):
         """One question about the row's solution."""
         if row.entry_point:
             example = example_of(row.examples[0], row.entry_point)
-            if example is None:
+            if example is None or not _can_be_said(example[1]):
                 return []
             question, kind, what, result = f"What does `{example[0]}` return?", "value", "value", repr(example[1])
         else:
@@ -78,7 +78,7 @@ class CodeReasoning(FileEnvironment):
             return refused(ErrorKind.FORMAT, "no answer after the thinking")
         expected = problem.reference["result"]
         if problem.reference["kind"] == "printed":
-            right = same_text(answer.encode("utf-8", "replace"), expected, RSTRIP_LINES)
+            right = same_text(answer.encode("utf-8", "surrogatepass"), expected, RSTRIP_LINES)
             return accepted(answer) if right else refused(ErrorKind.WRONG, "another output", answer, compiled=True)
         try:
             value = _literal(answer.strip())
@@ -128,6 +128,14 @@ def _literal(text: str) -> Any:
     return value
 
 
+def _can_be_said(value: Any) -> bool:
+    """Is there an answer that is this value? Not to an infinity, or to what is longer than answers may be."""
+    try:
+        return bool(_literal(repr(value)) == value)
+    except NOT_PYTHON:
+        return False
+
+
 def _says_yes_or_no(value: Any, wanted: Any) -> bool:
     """Where a Boolean is wanted, 1 and 0.0 are none, though Python calls them equal.
 
@@ -135,4 +143,11 @@ def _says_yes_or_no(value: Any, wanted: Any) -> bool:
     """
     if isinstance(wanted, list | tuple):
         return all(map(_says_yes_or_no, value, wanted))
+    if isinstance(wanted, dict):
+        return _says_yes_or_no(set(value), set(wanted)) and all(
+            _says_yes_or_no(value[key], wanted[key]) for key in wanted
+        )
+    if isinstance(wanted, set):
+        found = {one: one for one in value}
+        return all(_says_yes_or_no(found[one], one) for one in wanted)
     return isinstance(value, bool) or not isinstance(wanted, bool)

@@ -124,9 +124,12 @@ class JudgeServer:
         form = request.json()
         async with self._place():
             try:
-                return await judge_submission(form, lambda one: execute(self.pool, one), self.judge, self.datasets)
+                return await judge_submission(form, self._execute, self.judge, self.datasets)
             except InfrastructureError as error:
                 raise HttpError(500, f"the machine failed, not the answer: {error}") from None
+
+    async def _execute(self, form: dict[str, Any]) -> Executed:
+        return await execute(self.pool, form, patient=True)
 
     async def _judge(self, request: Request) -> dict[str, Any]:
         items = request.json().get("items")
@@ -170,8 +173,11 @@ async def run_code(pool: Pool, form: dict[str, Any]) -> dict[str, Any]:
         return {"status": "SandboxError", "message": str(error), **nothing}
 
 
-async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
-    """Run the program of a request to /run_code; InfrastructureError where the machine did not let it end."""
+async def execute(pool: Pool, form: dict[str, Any], patient: bool = False) -> Executed:
+    """Run the program of a request to /run_code; InfrastructureError where the machine did not let it end.
+
+    Somebody who is `patient` wants a verdict: a time limit that was met in stolen time is not believed at once.
+    """
     code, language = form.get("code"), form.get("language")
     if not isinstance(code, str):
         raise UserError(f"code: {shown(code)}; a string is needed")
@@ -198,7 +204,7 @@ async def execute(pool: Pool, form: dict[str, Any]) -> Executed:
     deadline = wire.deadline_s(form, limits)
     try:
         async with asyncio.timeout(deadline):
-            return await tried(run, patient=False)
+            return await tried(run, patient)
     except TimeoutError:
         late = f"the program was not done after {deadline:g} s, nor had it used up its time"
         raise InfrastructureError(f"the machine is too busy: {late}") from None

@@ -37,19 +37,17 @@ def learn() -> None:
 
 
 def _learn_arrays(numpy: Any) -> None:
-    for name in SCALARS.split():
-        plain.ENCODERS[numpy.dtype(name).type] = _scalar
-    plain.ENCODERS[numpy.str_] = plain.ENCODERS[numpy.bytes_] = _scalar
+    # By these names and not by those of their dtypes: a long and a long long have one there, and are different types.
+    scalars = {name: numpy.dtype(name).type for name in (*SCALARS.split(), "str", "bytes")}
+    for name, kind in scalars.items():
+        plain.ENCODERS.setdefault(kind, _scalar(name))
     plain.ENCODERS[numpy.ndarray] = _array
-    scalars = {numpy.dtype(name).name: numpy.dtype(name).type for name in SCALARS.split()}
-    scalars |= {"str": numpy.str_, "bytes": numpy.bytes_}
     plain.DECODERS["numpy"] = lambda form, known: scalars[form[0]](plain.decode(form[1], known))
     plain.DECODERS["ndarray"] = lambda form, known: _array_of(numpy, form, known)
 
 
-def _scalar(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
-    name = {"U": "str", "S": "bytes"}.get(value.dtype.kind, value.dtype.name)
-    return ["numpy", [name, plain.encode(value.item())]]
+def _scalar(name: str) -> Any:
+    return lambda value, other, depth: ["numpy", [name, plain.encode(value.item())]]
 
 
 def has_plain_items(dtype: Any, many: int) -> bool:

@@ -23,15 +23,16 @@ CHARACTERS = str.maketrans({
     "⌊": "\\lfloor ", "⌋": "\\rfloor ", "⌈": "\\lceil ", "⌉": "\\rceil ", "…": "\\ldots ", "∠": "\\angle ",
     "△": "\\triangle ", "ℝ": "\\mathbb{R}", "ℚ": "\\mathbb{Q}", "ℤ": "\\mathbb{Z}", "ℕ": "\\mathbb{N}",
     "ℂ": "\\mathbb{C}", "′": "'", "″": "''", "‘": "'", "’": "'", "“": '"', "”": '"', "，": ",", "。": ".", "（": "(",
-    "）": ")", "：": ":", "；": ";",
+    "）": ")", "：": ":", "；": ";", "º": "^{\\circ}", "˚": "^{\\circ}",
 })  # fmt: skip
 GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
     "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma",
     "τ": "tau", "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta",
     "Θ": "Theta", "Λ": "Lambda", "Ξ": "Xi", "Π": "Pi", "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
+    "\u00b5": "mu",
 }  # fmt: skip
-"""Capitals that look like Latin ones have no command of their own."""
+"""Capitals that look like Latin ones have no command of their own; the last is the sign of a millionth."""
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋", "0123456789+-")
 SCRIPT = re.compile(r"((?:[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ])+)|((?:[₊₋]?[₀₁₂₃₄₅₆₇₈₉])+)")

@@ -18,8 +18,11 @@ GROUPED = r"[0-9]{1,3}(?:,[0-9]{3}){1,100}"
 NUMBER = re.compile(rf"([+-]?)({GROUPED}|{PLAIN}|)(?:\.({PLAIN})?)?(?:[eE]([+-]?[0-9]{{1,4}}))?", re.ASCII)
 RATIO = re.compile(rf"([+-]?(?:{GROUPED}|{PLAIN}))\s*/\s*([+-]?{PLAIN})", re.ASCII)
 FRACTION = re.compile(r"([+-]?)\s*\\[dt]?frac\s*(?:\{([0-9]+)\}|([0-9]))\s*(?:\{([0-9]+)\}|([0-9]))", re.ASCII)
-MIXED = re.compile(rf"([+-]?)\s*({PLAIN})\s+({PLAIN})\s*/\s*({PLAIN})", re.ASCII)
-"""A whole number and a fraction behind it: `1 1/2`."""
+MIXED = re.compile(
+    rf"([+-]?)\s*({PLAIN})(?:\s+({PLAIN})\s*/\s*({PLAIN})|\s*\\[dt]?frac\s*(?:\{{({PLAIN})\}}|([0-9]))\s*(?:\{{({PLAIN})\}}|([0-9])))",
+    re.ASCII,
+)
+"""A whole number and a fraction behind it: `1 1/2`, `1\\frac{1}{2}`."""
 REPEATING = re.compile(
     r"([0-9]{0,100})\.([0-9]{0,100})\\(?:overline|bar)\s*(?:\{\s*([0-9]{1,100})\s*\}|([0-9]))", re.ASCII
 )
@@ -64,7 +67,7 @@ def latex_number(text: str) -> Fraction | None:
         return (Fraction(above, below) * (-1 if sign == "-" else 1)) if below else None
     if match := MIXED.fullmatch(text):
         sign, *written = match.groups()
-        units, part, parts = map(int, written)
+        units, part, parts = (int(one) for one in written if one)
         if part < parts:
             return (units + Fraction(part, parts)) * (-1 if sign == "-" else 1)
     if match := SCIENTIFIC.fullmatch(text):

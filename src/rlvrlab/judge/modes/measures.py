@@ -7,7 +7,6 @@ other_units("5 \\text{ kJ}", "5 \\text{ J}") = True               other_units("5
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 
 from rlvrlab.judge.modes.fonts import WRAPPED
@@ -16,18 +15,25 @@ from rlvrlab.judge.modes.units import ALSO, RATES, SURE_PAIRS, unit_named
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
 Unit = tuple[str, int]
-"""The name of a unit and its power."""
+"""The name of a unit and its power, which is negative below the line: seconds per metre are no metres per second."""
 COMMAND = re.compile(r"\\[a-zA-Z]+")
 WORD = re.compile(r"[a-zA-Z]+")
 HALF_DAY = re.compile(r"\b([ap])\.?\s?m\b\.?", re.IGNORECASE)
 COLON = re.compile(r"\{:\}|\\colon(?![a-zA-Z])")
-POWER = re.compile(
-    r"(square|sq|cubic|cu)\b\.?\s{0,9}([a-zA-Z]+)"
-    r"|(?<![a-zA-Z])([a-zA-Z]{1,20})\s{0,9}(?:\^\s{0,9}\{?\s{0,9}-?\s{0,9}([0-9])|(squared|cubed)\b)"
+OPEN, CLOSE = "\x01", "\x02"
+"""Around words that stood in `\\text{…}`."""
+RAISED = rf"[\s{CLOSE}]{{0,9}}\^[\s{{]{{0,9}}(-?)\s{{0,9}}([0-9])"
+BEHIND_A_UNIT = re.compile(rf"{RAISED}|\s{{0,9}}(squared|cubed)\b")
+JOINED = re.compile(rf"(?:{RAISED})?[\s(*.{{}}{OPEN}{CLOSE}]{{0,20}}")
+"""Between two units that are multiplied."""
+STROKE = re.compile(rf"/[\s({OPEN}]{{0,9}}$")
+"""Before a word that divides: `m/s`."""
+FRACTION = re.compile(
+    rf"(?:{RAISED})?[\s}}{CLOSE}]{{0,9}}\}}\s{{0,9}}\{{[\s({OPEN}]{{0,9}}(?:[0-9.]{{1,20}}[\s{OPEN}]{{1,9}})?"
 )
+"""Between two units, the second of which divides: `\\frac{\\text{m}}{\\text{s}}`."""
 IN_BRACES = re.compile(r"\^\s{0,9}\{\s{0,9}(-?\s{0,9}[0-9])\s{0,9}\}")
 """A power whose braces would end the words it stands in: `\\text{m/s^{2}}`."""
-POWERED = re.compile(WRAPPED.pattern + r"\s{0,9}(\^\s{0,9}\{?\s{0,9}-?\s{0,9}[0-9])?")
 POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cu": 3, "cubed": 3}
 SIGNS = {
     "^\\circ": " degree ", "^{\\circ}": " degree ", "°": " degree ", "\\$": " dollar ", "€": " euro ",
@@ -38,27 +44,26 @@ MARKED = re.compile(
     r"(?:(''|\"|″)|['′]|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{\s{0,9}\\prime\s{0,9}(\\prime)?\s{0,9}\}))"
 )
 """A number with marks behind it: minutes of arc or feet with one, seconds or inches with two."""
-INCHES = re.compile(r"\bin(?=\.?\s{0,9}\})")
-"""At the end of words it is no preposition: `\\text{ sq in}`."""
+INCHES = re.compile(r"\bin(?=\.?\s{0,9}(?:[}^]|\$?$))")
+"""At the end, or to a power, it is no preposition: `\\text{ sq in}`, `in^2`."""
 PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
 """Units that are a billion times larger with a capital: `mW`, `MW`."""
 MONEY = {("dollar", 1), ("euro", 1)}
 PER = ("per", 1)
-DIVIDED = re.compile(r"[a-zA-Z]\.?\s{0,9}(?:/|\bper\b)\s{0,9}[a-zA-Z]|[a-zA-Z]\s{0,9}\^\s{0,9}\{?\s{0,9}-\s{0,9}[0-9]")
-"""One unit by another: `m/s`, `miles per hour`, `m s^{-1}`."""
+"""Beside units by which, or which by something else, is divided."""
 NAMED_BY_A_LETTER = re.compile(r"\b([a-zA-Z]{2,20})\s{1,9}[A-Z]\b")
 """`rod A`, where no unit stands, and `degrees C`, where one does."""
 BEHIND_A_VALUE = re.compile(r"(?:[0-9)}/]|degree)\s{0,9}([a-zA-Z]{1,2})(?![a-zA-Z])")
 """One or two letters that are a unit, if any; before a value they are its name: `V = 5 cm`."""
-TEMPERATURES = {("celsius", 1), ("fahrenheit", 1), ("C", 1), ("F", 1)}
+TEMPERATURES = {"celsius", "fahrenheit", "C", "F"}
 DERIVED: dict[frozenset[Unit], str] = {
     frozenset(parts): name
     for name, *parts in (
-        ("newton", ("kg", 1), ("m", 1), ("second", 2), PER), ("joule", ("newton", 1), ("m", 1)),
-        ("joule", ("kg", 1), ("m", 2), ("second", 2), PER), ("joule", ("w", 1), ("second", 1)),
-        ("w", ("joule", 1), ("second", 1), PER), ("w", ("volt", 1), ("ampere", 1)),
-        ("pa", ("newton", 1), ("m", 2), PER), ("coulomb", ("ampere", 1), ("second", 1)),
-        ("volt", ("joule", 1), ("C", 1), PER), ("ohm", ("volt", 1), ("ampere", 1), PER), ("hz", ("second", 1), PER),
+        ("newton", ("kg", 1), ("m", 1), ("second", -2), PER), ("joule", ("newton", 1), ("m", 1)),
+        ("joule", ("kg", 1), ("m", 2), ("second", -2), PER), ("joule", ("w", 1), ("second", 1)),
+        ("w", ("joule", 1), ("second", -1), PER), ("w", ("volt", 1), ("ampere", 1)),
+        ("pa", ("newton", 1), ("m", -2), PER), ("coulomb", ("ampere", 1), ("second", 1)),
+        ("volt", ("joule", 1), ("C", -1), PER), ("ohm", ("volt", 1), ("ampere", -1), PER), ("hz", ("second", -1), PER),
         ("ml", ("cm", 3)), ("l", ("dm", 3)),
     )
 }  # fmt: skip
@@ -78,7 +83,7 @@ def other_units(answer: str, gold: str) -> bool:
 
 def unwrapped(text: str) -> str:
     r"""Without dollars around it and with the words of `\text{…}` in plain sight."""
-    text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ")
+    text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ").replace("\\!", "")
     return HALF_DAY.sub(r"\1m", COLON.sub(":", text)).strip()
 
 
@@ -93,36 +98,51 @@ def units(text: str, sure: bool = True) -> frozenset[Unit]:
     text = INCHES.sub("inch", HALF_DAY.sub(r"\1m", IN_BRACES.sub(r"^\1", text)))
     for sign, name in SIGNS.items():
         text = text.replace(sign, name)
-    inside = " ".join(f"{words}{power}" for words, power in POWERED.findall(text)).replace("~", " ")
-    inside = NAMED_BY_A_LETTER.sub(lambda found: found[0] if _before_a_unit(found[1]) else " ", inside)
-    outside = COMMAND.sub(" ", WRAPPED.sub(" ", text))
-    long = [word for word in WORD.findall(outside) if len(word) > LONGEST_PRODUCT or word.lower() in SURE_PAIRS]
-    found = _named(inside, WORD.findall(inside)) | _named(
-        outside, long if sure else long + BEHIND_A_VALUE.findall(outside)
-    )
-    if found & TEMPERATURES:
-        found.discard(("degree", 1))
-    if found and DIVIDED.search(unwrapped(text)):
-        found.add(PER)
+    text = COMMAND.sub(" ", WRAPPED.sub(_marked, text).replace("~", " "))
+    found = _named(text, sure)
+    if any(unit in TEMPERATURES for unit, _ in found):
+        found = {one for one in found if one[0] != "degree"}
     made_of = frozenset(found)
     return frozenset({(DERIVED[made_of], 1)}) if made_of in DERIVED else made_of
+
+
+def _marked(found: re.Match[str]) -> str:
+    words = NAMED_BY_A_LETTER.sub(lambda named: named[0] if _before_a_unit(named[1]) else " ", found[1])
+    return f"{OPEN} {words} {CLOSE}"
 
 
 def _before_a_unit(word: str) -> bool:
     return word in POWERS or word == "per" or unit_named(word) is not None
 
 
-def _named(text: str, words: Iterable[str]) -> set[Unit]:
-    """The units among these words of a text."""
-    powers = {}
-    for before, unit, base, exponent, after in POWER.findall(text):
-        powers[unit or base] = int(exponent) if exponent else POWERS[before or after]
-    found = set()
-    for word in words:
-        rate = RATES.get(word.lower())
-        found |= {(unit, powers.get(word, 1)) for unit in rate or (unit_named(word),) if unit}
-        found |= {PER} if rate else set()
-    return found
+def _named(text: str, sure: bool) -> set[Unit]:
+    """The units of a text, word by word; in no type of their own only where they are long, or need not be sure."""
+    behind = set() if sure else {one.start(1) for one in BEHIND_A_VALUE.finditer(text)}
+    found: set[Unit] = set()
+    before, last, end, inside, below = "", None, 0, False, False
+    for one in WORD.finditer(text):
+        word, gap = one[0], text[end : one.start()]
+        inside = gap.rfind(OPEN) > gap.rfind(CLOSE) if OPEN in gap or CLOSE in gap else inside
+        divides = before == "per" or STROKE.search(gap) or (last and FRACTION.fullmatch(gap))
+        below = bool(divides or (below and (last or before in POWERS) and JOINED.fullmatch(gap)))
+        counts = inside or len(word) > LONGEST_PRODUCT or word.lower() in SURE_PAIRS or one.start() in behind
+        names = RATES.get(word.lower()) or (unit_named(word),) if counts else (None,)
+        if names[0]:
+            found.add((names[0], _power(before, text, one.end()) * (-1 if below else 1)))
+            found |= {(unit, -1) for unit in names[1:] if unit}
+        elif divides and (last or before == "per") and found:
+            found.add(PER)
+        last = names[0] or (last if word == "per" else None)
+        before, end = word, one.end()
+    return found | {PER} if any(power < 0 for _, power in found) else found
+
+
+def _power(before: str, text: str, end: int) -> int:
+    """Of the unit that ends there, behind this word."""
+    raised = BEHIND_A_UNIT.match(text, end)
+    if raised:
+        return int(raised[1] + raised[2]) if raised[2] else POWERS[raised[3]]
+    return POWERS.get(before, 1)
 
 
 def _spelled_out(found: frozenset[Unit], beside: frozenset[Unit]) -> set[Unit]:

@@ -35,14 +35,19 @@ CHANGING = re.compile(
     re.IGNORECASE,
 )
 """Words that make another value of the number beside them."""
-SAYS_MORE = re.compile(
-    r"[<>?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|approx|sim|simeq|propto)(?![a-zA-Z])"
+_MORE = (
+    r"[<>?]|\\(?:neq?|not|leq?|geq?|lt|gt|ll|gg|propto)(?![a-zA-Z])"
     r"|(?:[-+*/^]|\\(?:times|cdot|div|pm|[lc]?dots)|\.\.)\s*$"
     r"|(?<![\w.])0[xXbBoO][0-9a-fA-F]+|\^\s{0,9}\{?\s{0,9}[-+*]\s{0,9}(?:\}|$)"
     r"|(?<!\w)(?:no|not|never|wrong|incorrect|invalid|untrue|or so)(?!\w)"
 )
-"""What makes more or less of a number than its value: a relation that is no equality, a question mark, a sign with
-nothing behind it, a prefix that names another base, a word that takes it back."""
+SAYS_MORE, SAYS_MORE_OR_ROUNDS = re.compile(_MORE), re.compile(rf"{_MORE}|\\(?:approx|sim|simeq)(?![a-zA-Z])")
+"""What makes more or less of a value: a relation that is no equality, a question mark, a sign with nothing behind it, a
+prefix that names another base, a word that takes it back. Behind an exact value that is no plain number, decimals may
+follow."""
+RELATED = re.compile(r"[=,;:\[\]]|\\(?:in|cup|cap|pm|mp|text|infty)(?![a-zA-Z])")
+"""In golds that are no single value."""
+LETTERS_OF_NUMBERS = {"e", "i"}
 CUT_SHORT = r"(k|K|M|B|[mb]ln?|[bm]n|tn|Mio\.?|Mrd\.?)"
 ABBREVIATED = re.compile(
     WRAPPED.pattern.replace("([^{}]*)", rf"\s*{CUT_SHORT}\s*") + rf"|\\rm\s+{CUT_SHORT}(?![a-zA-Z])"
@@ -84,7 +89,11 @@ def differ(answer: str, gold: str) -> bool | None:
         decided = read(one, other)
         if decided is not None:
             return decided
-    if scaled(gold) is not None and (SAYS_MORE.search(one) or lacks_something(one)):
+    if scaled(gold) is not None and (SAYS_MORE_OR_ROUNDS.search(one) or lacks_something(one)):
+        return True
+    if _is_constant(other) and SAYS_MORE.search(one) and not SAYS_MORE.search(other):
+        return True
+    if _says_a_number_is(one, other):
         return True
     if says_otherwise(answer, gold):
         return True
@@ -105,6 +114,19 @@ def differ(answer: str, gold: str) -> bool | None:
         return True
     lists = [[number(part) for part in text.split(",")] for text in (one, other)]
     return True if None not in lists[0] + lists[1] and Counter(lists[0]) != Counter(lists[1]) else None
+
+
+def _is_constant(text: str) -> bool:
+    """Is it one value, made of numbers, roots, degrees and the like?"""
+    letters = set(WORD.findall(COMMAND.sub(" ", text)))
+    return not RELATED.search(text) and all(set(word) <= LETTERS_OF_NUMBERS for word in letters)
+
+
+def _says_a_number_is(answer: str, gold: str) -> bool:
+    """Does an answer say that another number equals it? `7 = 1 + 2i`, beside a gold answer that says no equation."""
+    left, equals, _ = answer.partition("=")
+    value = number(left) if equals and "=" not in gold else None
+    return value is not None and value != scaled(gold)
 
 
 def scaled(text: str) -> Fraction | None:

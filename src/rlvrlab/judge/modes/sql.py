@@ -25,7 +25,7 @@ from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "sql-8"
+SCORER_VERSION = "sql-9"
 IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
 ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
 QUERIES_PER_CHILD = 16
@@ -252,8 +252,6 @@ def _failure(record: Any) -> tuple[Any, ...]:
     if record[0] == "failed":
         return record[1], record[2], *record[3]
     kind, message = word(record, 1), word(record, 2)
-    if message == "interrupted":
-        return Outcome.TIME_LIMIT, "the query took too long"
     if message.startswith("more than"):
         return Outcome.OUTPUT_LIMIT, message
     outcome = Outcome.COMPILE_ERROR if any(text in message for text in NOT_A_QUERY) else Outcome.RUNTIME_ERROR

@@ -81,15 +81,15 @@ def same_result(got: Result, gold: Gold, tolerance: float) -> str:
 
 
 def _paired(rows: list[Row], choices: list[Row], tolerance: float) -> bool:
-    """Can each row have one of the choices, cell by cell? Asked where a column holds integers and reals.
+    """Can each row have one of the choices, cell by cell? Asked where a column holds reals.
 
-    3.0 is 3, and it is 3.0000000000000004, which is not 3: equal cells have no form in common there.
+    3.0 is 3, and it is 3.0000000000000004, which is not 3; a real may be close to two of gold's that are not close to
+    each other: equal cells have no form in common there.
     """
     if max(len(rows), len(choices)) > MOST_PAIRED:
         return False
     both = [[_plain(cell) if type(cell) is list else cell for cell in row] for row in rows + choices]
-    kinds = [set(map(type, column)) for column in zip(*both, strict=True)]
-    if not any(float in found and found & {int, bool} for found in kinds):
+    if not any(type(cell) is float for row in both for cell in row):
         return False
     mine, theirs = both[: len(rows)], both[len(rows) :]
 
@@ -132,18 +132,18 @@ def _column(cells: list[Any], mine: int, tolerance: float) -> list[Hashed]:
 
 
 def _places(own: list[tuple[Any, int]], golds: list[tuple[Any, int]], tolerance: float) -> Iterator[tuple[int, int]]:
-    """Which reals are the same: gold's that are next to each other within the tolerance, and the answer's close to one.
+    """Which reals are the same: gold's within the tolerance of the smallest of them, and the answer's close to one.
 
-    An answer's reals are never measured against each other: a row of them could lead from gold's value to any other.
+    Reals are never measured against their neighbours: a row of them could lead from a value to any other. A column of
+    Julian days, of which the tolerance is some minutes, has such rows.
     """
     places: list[int] = []
-    place, last = 0, float("-inf")
+    place, first = 0, float("-inf")
     for real, at in golds:
         size = float(real)
-        if size - last > max(tolerance * abs(size), SMALLEST):
-            place += 1
+        if size - first > max(tolerance * abs(size), SMALLEST):
+            place, first = place + 1, size
         places.append(place)
-        last = size
         yield at, place
     for real, at in own:
         here, size = bisect_left(golds, (real, -1)), float(real)

@@ -12,12 +12,16 @@ from dataclasses import replace
 from rlvrlab.judge import compare
 from rlvrlab.judge.finding import BadTask, Failure, Finding, failure_of, records_of, shown
 from rlvrlab.judge.jail.limits import MEGABYTE
+from rlvrlab.judge.modes.asserts import UNREAD, WEAK
+from rlvrlab.judge.modes.task_reader import TaskReader
 from rlvrlab.judge.outcomes import Outcome
-from rlvrlab.judge.tasks import StdioTask
+from rlvrlab.judge.tasks import StdioTask, TestsTask
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker
 
 CHECKER_REJECTS = 1
+CHECKED = "output"
+"""What a checker looks at. One that makes code of it (`eval(question["output"])`) says what the program says."""
 ENDED = "exit status"
 """How a failure begins that is a checker's own word: it has ended with another status than it should."""
 PLAIN_OUTPUT = "0\n"
@@ -27,7 +31,7 @@ MOST_KEPT_MB = 64
 TEXT_KINDS = ("exact", "rstrip_lines", "tokens", "float", "unordered")
 
 
-async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bool) -> Finding:
+async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bool, reader: TaskReader) -> Finding:
     """Run the program once per test and compare what it prints."""
     if task.checker is None and task.comparison.kind not in TEXT_KINDS:
         raise BadTask(f"comparison {task.comparison.kind!r} is for values; for text: {', '.join(TEXT_KINDS)}")
@@ -56,6 +60,9 @@ async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bo
                 break
     for number, output in waiting.items():
         _judge_output(finding, number, output, await _accepted_by_checker(worker, task, number, output))
+    if task.checker is not None:
+        read = await reader.read(worker, TestsTask(CHECKED, (task.checker,)))
+        finding.flags += [WEAK] * read.weak + [UNREAD] * read.unread
     return finding
 
 
@@ -85,14 +92,14 @@ async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, out
     no input at all as well, for on either of them alone a sound one may.
     """
     given, expected = task.tests[number]
-    question = {"input": given, "output": output.decode("utf-8", "surrogateescape"), "expected": expected}
+    question = {"input": given, CHECKED: output.decode("utf-8", "surrogateescape"), "expected": expected}
     checked = await _checked(worker, task, json.dumps(question))
     if isinstance(checked, bool):
         return checked
     known = bool(expected.strip())
     if not known and checked[1].startswith(ENDED):
         return False
-    others = [json.dumps({**question, "output": expected if known else PLAIN_OUTPUT}), *([] if known else [""])]
+    others = [json.dumps({**question, CHECKED: expected if known else PLAIN_OUTPUT}), *([] if known else [""])]
     for other in others:
         if await _checked(worker, task, other) != checked:
             return False

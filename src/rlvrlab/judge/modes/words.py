@@ -24,7 +24,9 @@ FUNCTION = re.compile(
     r"|(?<![a-zA-Z\\])(?:pi|inf|infty|infinity|theta|alpha|beta|gamma|lambda|phi|omega)(?![a-zA-Z])"
 )
 """Functions and Greek letters that are written without a backslash."""
-WORD = re.compile(r"[a-zA-Z]{2,}")
+LETTERS = re.compile(r"[a-zA-Z]+")
+WORD = re.compile(r"[^\W\d_]{2,}|[^\W\d_a-zA-Z]")
+"""Of any script, in which a single letter may be one: `5천` is five thousand."""
 ROMAN = re.compile(
     r"\\(?:operatorname|mathrm)\s{0,9}\{\s{0,9}((?:arc)?(?:sin|cos|tan)|cot|sec|csc|log|ln|exp|gcd|lcm|max|min)\s{0,9}\}"
 )
@@ -62,8 +64,18 @@ def _words(text: str) -> tuple[set[str], set[str]]:
     text = LENGTH_TO_A_POWER.sub(r"\1", text)
     text = BEFORE_A_UNIT.sub(" ", ROMAN.sub(r" \\\1 ", HALF_DAY.sub(r"\1m", text)))
     wrapped = " ".join(WRAPPED.findall(text))
-    plain = LAYOUT.sub(" ", FUNCTION.sub(" ", WRAPPED.sub(" ", text)))
+    plain = LAYOUT.sub(" ", _without_functions(WRAPPED.sub(" ", text)))
     return {word.lower() for word in WORD.findall(wrapped)}, {word.lower() for word in WORD.findall(plain)}
+
+
+def _without_functions(text: str) -> str:
+    """A unit that begins like one is none: `5 minutes`, `5 seconds`."""
+
+    def is_a_unit(start: int) -> bool:
+        word = LETTERS.match(text, start)
+        return word is not None and is_unit(word[0])
+
+    return FUNCTION.sub(lambda found: found[0] if is_a_unit(found.start()) else " ", text)
 
 
 def _stem(word: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -193,8 +194,8 @@ def _call(test: ast.expr, names: set[str]) -> list[tuple[Any, ...]]:
             if len(keywords) != len(named):
                 raise NotData
             wanted = ast.literal_eval(expected)
-            if isinstance(operator, ast.Eq) or (
-                isinstance(operator, ast.Is) and (wanted is None or isinstance(wanted, bool))
-            ):
+            # numpy's True is True as a value, as which results are compared, and another object.
+            singles = (type(None),) if "numpy" in sys.modules else (type(None), bool)
+            if isinstance(operator, ast.Eq) or (isinstance(operator, ast.Is) and isinstance(wanted, singles)):
                 return [(values, keywords, wanted, isinstance(operator, ast.Is))]
     raise NotData

@@ -1,25 +1,25 @@
 """Queries on SQLite databases that can only be read, on connections that no query can change.
 
-The walls hold what SQLite cannot: a scalar function like printf('%.*c', 1500000000, 'x') never reaches the progress
-handler, so the supervisor's CPU budget per query ends it.
+The supervisor is the only clock. SQLite's progress handler would be another, which a scalar function like
+printf('%.*c', 1500000000, 'x') never reaches, and which does not know that a hypervisor took the processors away.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import time
 import urllib.parse
 from contextlib import closing
+from time import process_time
 from typing import Any
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.jail.child import Job, Report
 from rlvrlab.judge.jail.limits import LONGEST_SQL
+from rlvrlab.judge.jail.roles import solution
 
 ALLOWED_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 REFUSED_FUNCTIONS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
 HEAP_BYTES = 256 << 20
-INSTRUCTIONS_BETWEEN_LOOKS = 20_000
 JSON_TABLES = "SELECT 1 FROM json_each('[]'), json_tree('[]')"
 """Run before the authoriser is set: the first use of these tables declares them, which no query is allowed to do."""
 NOTHING_MORE = "; \t\n\f\r"
@@ -32,11 +32,15 @@ def run(job: Job, report: Report) -> None:
     """Run the queries one after the other and report the rows or the error of each."""
     shelf = Shelf()
     for database, query in job["queries"]:
+        until = process_time() + job["cpu_s"]
+        found: tuple[Any, ...]
         try:
-            report("rows", *_rows(shelf, database, query, job["most_rows"], job["cpu_s"]))
+            found = "rows", *_rows(shelf, database, query, job["most_rows"])
         except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, MemoryError) as error:
             shelf.close()
-            report("sql_error", type(error).__name__, str(error)[:300])
+            found = "sql_error", type(error).__name__, str(error)[:300]
+        solution.spend(until)
+        report(*found)
 
 
 class Shelf:
@@ -49,14 +53,12 @@ class Shelf:
         self._kind = ("", False)
         self._connection: sqlite3.Connection | None = None
 
-    def connection(self, database: str, query: str, seconds: float, in_memory: bool) -> sqlite3.Connection:
-        """A guarded connection for this query, whose time starts now."""
+    def connection(self, database: str, query: str, in_memory: bool) -> sqlite3.Connection:
+        """A guarded connection for this query."""
         kind = database, "json_" in query.lower()
         if self._connection is None or self._kind != kind or in_memory:
             self.close()
             self._kind, self._connection = kind, _guarded(*kind, in_memory)
-        end = time.process_time() + seconds
-        self._connection.set_progress_handler(lambda: time.process_time() > end, INSTRUCTIONS_BETWEEN_LOOKS)
         return self._connection
 
     def close(self) -> None:
@@ -66,14 +68,14 @@ class Shelf:
         self._connection = None
 
 
-def _rows(shelf: Shelf, database: str, query: str, most_rows: int, seconds: float) -> tuple[int, list[Any]]:
+def _rows(shelf: Shelf, database: str, query: str, most_rows: int) -> tuple[int, list[Any]]:
     try:
-        return _fetched(shelf.connection(database, query, seconds, in_memory=False), query, most_rows)
+        return _fetched(shelf.connection(database, query, in_memory=False), query, most_rows)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & PRIMARY_CODE not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
             raise
     # It wanted a file for what it sorts or collects, and there is no folder for one: slower, but all in memory.
-    return _fetched(shelf.connection(database, query, seconds, in_memory=True), query, most_rows)
+    return _fetched(shelf.connection(database, query, in_memory=True), query, most_rows)
 
 
 def _fetched(connection: sqlite3.Connection, query: str, most_rows: int) -> tuple[int, list[Any]]:

@@ -120,6 +120,14 @@ class Remote:
         setattr(theirs, FROM_CANDIDATE, True)
         raise theirs
 
+    def __copy__(self) -> Remote:
+        """A function is its own copy, and what a copy was asked would count for nothing."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Remote:
+        """As deep as it may be."""
+        return self
+
 
 def names_of(entry_point: str, remote: Remote) -> dict[str, Remote]:
     """How tests may call it."""
