@@ -61,11 +61,18 @@ def on_h200() -> list[str]:
     ]  # fmt: skip
     for one in others:
         rows.append((f"the same, 1 % endless, {one['arm']}", f"{one['s_per_step']:.1f} s", parts.format(**one)))
-    for time, one in zip(("first", "second"), found("h200_humaneval"), strict=True):
-        took = f"asking and judging {one['asking_and_judging_s']:.1f}"
-        what = f"1.5B, HumanEval, greedy, {one['problems']} problems, the whole command, {time} time"
-        rows.append((what, f"{one['command_s']:.1f} s", took))
-    return table(("work on one H200", "seconds", "of which"), rows)
+    return table(("work on one H200", "seconds", "of which"), [*rows, *whole_evaluations()])
+
+
+def whole_evaluations() -> Rows:
+    """HumanEval by one command, from its start to its end, in two states of the code."""
+    for name in ("h200_humaneval", "h200_humaneval_2"):
+        made = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        code = made["code"]["commit"][:8]
+        for time, one in zip(("first", "second", "third"), made["found"], strict=False):
+            what = f"1.5B, HumanEval, greedy, {one['problems']} problems, the whole command, {code}, {time} time"
+            asked = [one["asking_and_judging_s"]] if "asking_and_judging_s" in one else made["asking_and_judging_s"]
+            yield what, f"{one['command_s']:.1f} s", "asking and judging " + " to ".join(f"{s:.1f}" for s in asked)
 
 
 def report() -> list[str]:
