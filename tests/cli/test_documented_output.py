@@ -28,6 +28,7 @@ def test_a_sample_is_read_as_command_and_lines() -> None:
     assert samples(page) == [("rlvr a -o b", ["x 1 %"]), ("rlvr c", [])]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_page_on_evaluation_shows_what_is_printed(tmp_path: Path) -> None:
     assert rlvr("train", "toy_countdown", folder=tmp_path).returncode == 0

@@ -74,6 +74,7 @@ def test_tests_that_speak_of_a_function_are_found_through_callers_and_helpers() 
     assert speaking_tests("f.py", TESTS_OF_THREE, set()) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_there_are_enough_in_every_room_and_each_is_python() -> None:
     plants: list[Plant] = mutant_lists.every_plant()

@@ -92,7 +92,7 @@ def test_a_chat_model_is_never_asked_to_continue_bare_text(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_toy_recipes_learn_what_they_were_never_shown(path: Path, seed: int, tmp_path) -> None:
     """The run of the README to its end, the others until they are there."""

@@ -21,6 +21,7 @@ OF_FILES = {
 """They train on several prepared files, which test_coding_recipes.py makes and runs them with."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FILES.keys() - OF_FILES))
 def test_everything_that_comes_along_runs(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:

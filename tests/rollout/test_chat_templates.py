@@ -66,7 +66,9 @@ CALLS = [
 ]
 
 
-@pytest.fixture(params=["nano", "smollm2", "smollm2 as it comes"])
+@pytest.fixture(
+    params=["nano", *(pytest.param(name, marks=pytest.mark.long) for name in ("smollm2", "smollm2 as it comes"))]
+)
 def tokenizer(request: pytest.FixtureRequest) -> HfTokenizer:
     from transformers import AutoTokenizer
 

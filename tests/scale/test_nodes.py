@@ -22,6 +22,7 @@ from rlvrlab.train.checkpoint import defect
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
+@pytest.mark.long
 def test_an_evaluation_survives_the_death_of_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'rlvrlab[ray]'")
     with RayNodes(cpus=1) as nodes, FaultyServer(solver(0.05)) as model:

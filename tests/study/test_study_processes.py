@@ -92,6 +92,7 @@ def test_kill_9_in_a_study_loses_no_trial_and_repeats_none(tmp_path) -> None:
     assert decision(made, "a")["significant"] is False
 
 
+@pytest.mark.long
 def test_odd_trials_cost_only_themselves(tmp_path) -> None:
     """Memory that runs out, a trial that never ends, one that fails, one whose process dies: five arms at once."""
     shutil.copy(HERE / "odd_trials.py", tmp_path)
@@ -136,6 +137,7 @@ die = {{ "reward.how" = "die", "reward.mark" = "{tmp_path}/died" }}
     assert json.loads((evaluation / "metrics.json").read_text())["here"]["problems"] == 2
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_runs(tmp_path) -> None:
     shutil.copy(HERE / "odd_trials.py", tmp_path)
     slow = TINY.replace("steps = 2", "steps = 4000").replace("every = 0", "every = 4000")

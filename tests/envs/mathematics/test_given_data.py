@@ -99,6 +99,7 @@ def test_spider_gold_is_accepted_on_a_sample() -> None:
     assert not any(verdict.correct for verdict in env.verify_many([(problem, "SELECT 42") for problem in problems]))
 
 
+@pytest.mark.long
 @needs_jail
 @pytest.mark.slow
 def test_spider_gold_is_accepted_throughout() -> None:
