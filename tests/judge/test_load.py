@@ -179,27 +179,29 @@ def test_who_never_gets_a_processor_is_given_up(monkeypatch: pytest.MonkeyPatch)
         assert job.at(late, {1: (0.1, late)}) == ["starved"]
 
 
+def robbed(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """A machine of which a hypervisor takes this share, whatever happens to the real one."""
+    taken = share / (1 - share)
+    monkeypatch.setattr(stolen, "times", lambda: (time.monotonic(), taken * time.monotonic()))
+    monkeypatch.setattr(stolen.Stretch, "_read_at", 0.0)
+
+
 @pytest.mark.slow
-def test_each_test_has_its_own_budget_when_a_tester_runs_them(judge: Judge) -> None:
+def test_each_test_has_its_own_budget_when_a_tester_runs_them(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import time\ndef f(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n"
     pieces = ("assert f(0.15) is (lambda: None)()",) * 4
     limits = Limits(cpu_s=0.3, job_cpu_s=10)
     assert judge.verify(TestsTask("f", pieces, limits=limits), program).detail == "accepted"
     slow = TestsTask("f", (*pieces, "assert f(3) is (lambda: None)()"), limits=limits)
+    robbed(monkeypatch, 0.0)
     assert judge.verify(slow, program).error is ErrorKind.TIMEOUT
 
 
-def test_too_much_cpu_time_is_too_much_even_if_nobody_looked(judge: Judge) -> None:
+def test_too_much_cpu_time_is_too_much_even_if_nobody_looked(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that needs a hair more than its limit ends before the next look: the kernel's count decides."""
+    robbed(monkeypatch, 0.0)
     program = "import time\nwhile time.process_time() < 0.103: pass\nprint('ok')"
     assert judge.verify(StdioTask((("", "ok"),), limits=Limits(cpu_s=0.1)), program).error is ErrorKind.TIMEOUT
-
-
-def robbed(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    """A machine of which a hypervisor takes this share."""
-    taken = share / (1 - share)
-    monkeypatch.setattr(stolen, "times", lambda: (time.monotonic(), taken * time.monotonic()))
-    monkeypatch.setattr(stolen.Stretch, "_read_at", 0.0)
 
 
 @pytest.mark.parametrize(("share", "attempts"), [(0.1, 1), (0.5, 3)])
@@ -233,6 +235,7 @@ def test_a_program_robbed_of_its_time_gets_as_much_as_it_was_promised(
 ) -> None:
     """Half a second of CPU time where the limit is 0.2 s: out of time, unless three quarters of it were stolen."""
     task, program = SLOW_TASKS[mode]
+    robbed(monkeypatch, 0.0)
     assert judge.verify(task, program).error is ErrorKind.TIMEOUT
     robbed(monkeypatch, 0.75)
     judge._kept.clear()
@@ -250,17 +253,18 @@ def test_a_query_robbed_of_its_time_gets_as_much_as_it_was_promised(
     with closing(sqlite3.connect(database)) as made:
         made.execute("CREATE TABLE t (a)")
     task = SqlTask(str(database), "SELECT 600000", limits=Limits(cpu_s=0.05, output_mb=16))
+    robbed(monkeypatch, 0.0)
     queries = [COUNTS, *(f"SELECT 600000 + {i} - {i}" for i in range(8))]
     first, *others = judge.verify_many([(task, query) for query in reversed(queries)])[::-1]
     assert first.error is ErrorKind.TIMEOUT and all(one.correct for one in others)
-    robbed(monkeypatch, 0.9)
+    robbed(monkeypatch, 0.95)
     judge._kept.clear()
     assert [one.detail for one in judge.verify_many([(task, query) for query in reversed(queries)])] == ["accepted"] * 9
 
 
 def test_a_submission_robbed_of_its_time_is_not_called_wrong(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
     """Whoever only asks for a run is told at once how it ended; a submission is paid by its verdict."""
-    robbed(monkeypatch, 0.75)
+    robbed(monkeypatch, 0.9)
     row = {"id": 1, "test": [{"input": {"stdin": ""}, "output": {"stdout": "1"}}]}
     program = {"code": f"{SLOW}print(f())", "language": "python", "run_timeout": 0.2}
     _, ran, _ = running.post("/run_code", program)
@@ -318,8 +322,9 @@ OVERSPENT = {
 
 
 @pytest.mark.parametrize("what", OVERSPENT)
-def test_what_used_too_much_is_too_much_even_if_nobody_looked(what: str) -> None:
+def test_what_used_too_much_is_too_much_even_if_nobody_looked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker that looks gets no processor until twice of what may be has been used, and what is right was said."""
+    robbed(monkeypatch, 0.0)
     task, program = OVERSPENT[what]
     task = replace(task, limits=Limits(cpu_s=0.3, job_cpu_s=9.0, wall_s=20.0))
     others = descendants()

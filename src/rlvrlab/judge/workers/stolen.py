@@ -17,8 +17,8 @@ READ_EVERY_S = 0.05
 WORKED, STOLEN = (1, 2, 3, 6, 7), 8
 """Columns of the first line of /proc/stat: its name, user, nice, system, idle, iowait, irq, softirq, steal."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-MOST_SLACK, SPARE = 20.0, 1.5
-"""How much longer limits become at most, and how much more than in proportion: the next stretch may be worse."""
+MOST_SLACK = 20.0
+"""How much longer limits become at most."""
 
 slack: ContextVar[float] = ContextVar("slack", default=1.0)
 """By how much the time limits of the jobs started here are longer."""
@@ -29,7 +29,7 @@ Times = tuple[float, float]
 
 def slack_for(share: float) -> float:
     """By how much limits must be longer for a job to get its time where this share of it is taken away."""
-    return min(MOST_SLACK, SPARE / (1 - share)) if share < 1 else MOST_SLACK
+    return min(MOST_SLACK, 1 / (1 - share)) if share < 1 else MOST_SLACK
 
 
 class Stretch:
