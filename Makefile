@@ -47,6 +47,7 @@ test: $(VENV)/.dev  ## all tests but those of `make long`, `make soak` and `make
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not long and not soak and not oracle"
 
 long: $(VENV)/.dev  ## the tests that take longest: whole data sets, real models, endurance
+	-$(BIN)/rlvr model get smollm2-135m  # without it the tests of a real model are skipped
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "long and not soak and not oracle" -o faulthandler_timeout=3600
 
 fast: $(VENV)/.dev  ## the tests that take less than two minutes together
