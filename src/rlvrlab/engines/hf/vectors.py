@@ -131,7 +131,7 @@ class FlatOptimizer:
 
     def ready(self) -> Self:
         """The same with its moments made."""
-        assert self.first is not None and self.second is not None
+        self.state()
         return self
 
     def displacement(self, theta: Tensor, gradient: Tensor, learning_rate: float) -> Tensor:
