@@ -90,7 +90,7 @@ function chartBar(section, redraw) {
       },
       values.map((value) => h("option", { value, selected: value === fields[name] }, value === "seconds" ? "time" : value)),
     );
-    return h("label", {}, label, select);
+    return el("label", label, select);
   };
   const log = h("input", {
     type: "checkbox",
@@ -108,12 +108,12 @@ function chartBar(section, redraw) {
     { className: "chart-fields", role: "group", "aria-label": "Charts" },
     axes.length > 1 ? choice("axis", "x axis", axes) : null,
     choice("smoothing", "smoothing", Object.keys(SMOOTHING)),
-    h("label", {}, log, "log scale"),
+    el("label", log, "log scale"),
   );
 }
 
 function viewCurves(data, section) {
-  const body = h("div", {});
+  const body = el("div");
   const small = (panel) => {
     const key = panel.series.length ? panel.series[0].key || panel.name : panel.name;
     const share = isShare(key) && panel.series.every((line) => line.y.every((v) => !known(v) || (v >= 0 && v <= 1)));
@@ -124,9 +124,9 @@ function viewCurves(data, section) {
       ...[
         data.main.series.length
           ? curvePlot(section, data.main.series, { title: "Accuracy", height: 320 })
-          : h("p", { className: "empty" }, "No accuracy is recorded yet."),
+          : el("p.empty", "No accuracy is recorded yet."),
         data.skills.length
-          ? [h("h3", {}, "By skill, held out"), h("div", { className: "multiples" }, data.skills.map(small))]
+          ? [el("h3", "By skill, held out"), el("div.multiples", data.skills.map(small))]
           : null,
         data.others.length ? metricsBrowser(data.others, small, (app.memory[section.id] ??= {})) : null,
       ]
@@ -138,7 +138,7 @@ function viewCurves(data, section) {
 }
 
 function metricsBrowser(panels, draw, memory) {
-  const grid = h("div", { className: "multiples" });
+  const grid = el("div.multiples");
   const shown = 6;
   const more = h("button", {
     type: "button",
@@ -173,7 +173,7 @@ function metricsBrowser(panels, draw, memory) {
   }
   update();
   return [
-    h("div", { className: "row spread" }, h("h3", {}, "Metrics"), h("span", { className: "row" }, find, more)),
+    el("div.row.spread", el("h3", "Metrics"), el("span.row", find, more)),
     grid,
   ];
 }

@@ -18,6 +18,11 @@ function fill(node, properties, children) {
 }
 
 const h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+// An element with classes and no other properties: el("p.note", "words").
+function el(name, ...children) {
+  const [tag, ...classes] = name.split(".");
+  return h(tag, { className: classes.join(" ") || null }, children);
+}
 const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
 
 // Control characters and signs that turn the direction of writing are shown, not obeyed.
@@ -119,14 +124,13 @@ function tellSource(from, near) {
   const whole = address(from) ? h("a", { href: address(from) }, "open the file") : null;
   popover(
     near,
-    h(
-      "dl",
-      { className: "source" },
+    el(
+      "dl.source",
       rows
         .filter((row) => row[1] !== undefined && row[1] !== null)
-        .map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]),
+        .map(([name, value]) => [el("dt", name), el("dd", String(value))]),
     ),
-    app.doc.path.includes(" ") ? null : h("code", { className: "command" }, shell),
+    app.doc.path.includes(" ") ? null : el("code.command", shell),
     whole,
   );
 }
@@ -167,28 +171,17 @@ function closePopover() {
 const FIGURES = /^[^a-z]{1,30}( points)?$/;
 
 function table(head, rows, properties = {}) {
-  return h(
-    "div",
-    { className: "scroll" },
+  return el(
+    "div.scroll",
     h(
       "table",
       properties,
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          head.map((name) => h("th", { scope: "col" }, name)),
-        ),
-      ),
-      h(
+      el("thead", el("tr", head.map((name) => h("th", { scope: "col" }, name)))),
+      el(
         "tbody",
-        {},
         rows.map((row) =>
-          h(
+          el(
             "tr",
-            {},
             row.map((cell, i) =>
               i === 0 ? h("th", { scope: "row" }, cell) : h("td", FIGURES.test(cell) ? { className: "whole" } : {}, cell),
             ),

@@ -10,7 +10,7 @@ function figure(title, height, draw, options = {}) {
   const svg = s("svg", { role: "img", "aria-label": options.label || title, height });
   const holder = h("div", { className: "canvas", style: { "min-height": `${height}px` } }, svg);
   const save = saveButtons(svg, title, options.rows);
-  const caption = h("figcaption", {}, h("span", { className: "caption" }, title), options.legend, save);
+  const caption = el("figcaption", el("span.caption", title), options.legend, save);
   const box = h("figure", { className: options.className }, caption, holder);
   let width = 0;
   const redraw = () => {

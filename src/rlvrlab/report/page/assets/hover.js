@@ -76,14 +76,13 @@ function follow(svg, lines, { toX, toY, box }, show, options) {
 function tip(event, head, rows) {
   const box = app.tip;
   box.replaceChildren(
-    h("b", {}, head),
+    el("b", head),
     ...rows.map(([paint, name, value]) =>
-      h(
+      el(
         "div",
-        {},
         paint ? h("i", { className: "swatch", style: { background: paint } }) : null,
-        h("span", {}, name),
-        h("span", { className: "value" }, value),
+        el("span", name),
+        el("span.value", value),
       ),
     ),
   );

@@ -60,13 +60,11 @@ function smoothed(line, share = null) {
 
 function legend(lines) {
   if (lines.length < 2) return null;
-  return h(
-    "span",
-    { className: "legend" },
+  return el(
+    "span.legend",
     lines.map((line, i) =>
-      h(
-        "span",
-        { className: "key" },
+      el(
+        "span.key",
         h("i", { className: "swatch", style: { background: line.colour || colour(i) } }),
         line.name,
         line.seeds > 1 ? ` (${line.seeds} seeds)` : "",

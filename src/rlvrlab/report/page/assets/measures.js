@@ -120,14 +120,12 @@ function scatter(data, section) {
     },
   );
   const varied = data.points.filter((p) => p.y > data.variance).length;
-  return h(
+  return el(
     "div",
-    {},
     box,
-    h(
-      "p",
-      { className: "note" },
-      h("b", {}, `${varied} of ${data.points.length} ${data.of}s`),
+    el(
+      "p.note",
+      el("b", `${varied} of ${data.points.length} ${data.of}s`),
       ` have variance enough to learn from; ${useful} of them are in the useful zone.`,
       section.source.startsWith("rollouts") ? " A click on a dot opens its answers." : "",
     ),
@@ -163,13 +161,13 @@ function viewCost(data) {
   const amount = (row) =>
     known(row.value)
       ? sourced(row.unit === "s" ? seconds(row.value) : number(row.value), row.from)
-      : h("span", { className: "absent" }, "not recorded");
+      : el("span.absent", "not recorded");
   return [
     table(
       how ? ["what", "amount", "how"] : ["what", "amount"],
       data.rows.map((row) => [row.name, amount(row), ...(how ? [row.how] : [])]),
     ),
-    (data.advice || []).map((text) => h("p", {}, `To save time: ${text}.`)),
+    (data.advice || []).map((text) => el("p", `To save time: ${text}.`)),
     data.series && data.series.x.length > 1
       ? linePlot(data.series.name, [{ ...data.series, key: "time/step_s" }], {
           height: 150,
@@ -187,8 +185,8 @@ function viewHacks(data) {
   const patterns = data.series.filter((line) => line.key.startsWith("hack/pattern/"));
   const rest = data.series.filter((line) => !line.key.startsWith("hack/pattern/") && line.x.length > 1);
   return [
-    data.findings.map((text) => h("p", { className: "callout caution" }, text)),
-    data.absent.map((text) => h("p", { className: "absent" }, text)),
+    data.findings.map((text) => el("p.callout.caution", text)),
+    data.absent.map((text) => el("p.absent", text)),
     named("hack/proxy_gap").length
       ? linePlot("Proxy − hidden tests", named("hack/proxy_gap"), { height: 220, y: (v) => percent(v, 0) })
       : null,
@@ -199,29 +197,23 @@ function viewHacks(data) {
           { height: 220, y: (v) => percent(v, 0) },
         )
       : null,
-    h(
-      "div",
-      { className: "multiples" },
+    el(
+      "div.multiples",
       rest
         .filter((line) => line.key !== "hack/proxy_gap")
         .map((line) => linePlot(line.name, [line], { height: 120, small: true })),
     ),
     data.flags.length
       ? [
-          h("h3", {}, "Flagged answers"),
-          h(
-            "ul",
-            { className: "chips" },
+          el("h3", "Flagged answers"),
+          el(
+            "ul.chips",
             data.flags.map((one) =>
-              h(
-                "li",
-                {},
-                h("a", { href: route("rollouts", { flag: one.flag }) }, `${one.flag} × ${number(one.count)}`),
-              ),
+              el("li", h("a", { href: route("rollouts", { flag: one.flag }) }, `${one.flag} × ${number(one.count)}`)),
             ),
           ),
         ]
-      : h("p", { className: "note" }, "No program among the answers shown has a suspicious pattern."),
+      : el("p.note", "No program among the answers shown has a suspicious pattern."),
   ];
 }
 
@@ -229,7 +221,7 @@ function viewPaired(data) {
   const words = { higher: "higher", lower: "lower", "not shown": "no difference shown" };
   return [
     data.tables.map((one) => [
-      one.title ? h("h3", {}, one.title) : null,
+      one.title ? el("h3", one.title) : null,
       table(
         ["measure", data.names[0], data.names[1], "difference", "95 % interval", "p", "MDE", ""],
         one.rows.map((row) => {
@@ -254,6 +246,6 @@ function viewPaired(data) {
         }),
       ),
     ]),
-    data.notes.map((text) => h("p", { className: "note" }, text)),
+    data.notes.map((text) => el("p.note", text)),
   ];
 }

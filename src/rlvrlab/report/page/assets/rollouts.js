@@ -21,7 +21,7 @@ function viewRollouts(data, section) {
   const list = h(
     "div",
     { className: "list", role: "listbox", tabindex: "0", "aria-label": "Answers" },
-    h("div", { className: "strip" }),
+    el("div.strip"),
   );
   const detail = h("div", { className: "detail", "aria-live": "polite" });
   const count = h("span", { className: "count", role: "status" });
@@ -68,7 +68,7 @@ function viewRollouts(data, section) {
 
   function drawDetail() {
     if (!state.found.length) {
-      detail.replaceChildren(h("p", { className: "empty" }, "No answer fits these filters. x clears them."));
+      detail.replaceChildren(el("p.empty", "No answer fits these filters. x clears them."));
       return;
     }
     detail.replaceChildren(...answerDetail(all, state, drawDetail));
@@ -130,26 +130,21 @@ function viewRollouts(data, section) {
   app.answers = all;
   all.prepare();
   return [
-    all.notes.map((note) => h("p", { className: "note" }, note)),
+    all.notes.map((note) => el("p.note", note)),
     bar.node,
-    h(
-      "div",
-      { className: "row spread" },
+    el(
+      "div.row.spread",
       count,
       h("button", { type: "button", className: "quiet", on: { click: (event) => help(event.currentTarget) } }, "keys"),
     ),
-    h("div", { className: "browser" }, list, detail),
+    el("div.browser", list, detail),
   ];
 }
 
 function help(near) {
   popover(
     near,
-    h(
-      "dl",
-      { className: "source" },
-      KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]),
-    ),
+    el("dl.source", KEYS.map(([key, what]) => [el("dt", el("kbd", key)), el("dd", what)])),
   );
 }
 
@@ -180,13 +175,12 @@ function listRow(all, i, rows, place, chosen, pick) {
       on: { click: pick },
     },
     h("span", { className: `sign ${word}`, title: word }, sign),
-    h(
-      "span",
-      { className: "lines" },
-      h("span", { className: "first" }, all.text(all.completion[i]).slice(0, 160) || "(empty)"),
-      h("span", { className: "second" }, facts),
+    el(
+      "span.lines",
+      el("span.first", all.text(all.completion[i]).slice(0, 160) || "(empty)"),
+      el("span.second", facts),
     ),
-    h("span", { className: "reward" }, known(all.reward[i]) ? number(all.reward[i]) : "–"),
+    el("span.reward", known(all.reward[i]) ? number(all.reward[i]) : "–"),
   );
 }
 
@@ -206,7 +200,7 @@ function filterBar(all, state, apply) {
       h("option", { value: "" }, none),
       values.map((value) => h("option", { value }, value)),
     );
-    return h("label", {}, h("span", {}, label), inputs[name]);
+    return el("label", el("span", label), inputs[name]);
   };
   const amount = (name, label, [low, high], step) => {
     inputs[name] = h("input", {
@@ -224,8 +218,8 @@ function filterBar(all, state, apply) {
     h(
       "div",
       { className: "span", role: "group", "aria-label": name },
-      h("span", {}, name),
-      h("span", { className: "ends" }, low, "–", high),
+      el("span", name),
+      el("span.ends", low, "–", high),
     );
   inputs.words = h("input", {
     type: "search",
@@ -236,7 +230,7 @@ function filterBar(all, state, apply) {
   const node = h(
     "div",
     { className: "filters", role: "search", "aria-label": "Filter answers" },
-    h("label", { className: "wide" }, h("span", {}, "search"), inputs.words),
+    el("label.wide", el("span", "search"), inputs.words),
     choice("side", "from", all.names("side")),
     choice("skill", "skill", all.names("skill")),
     choice("verdict", "verdict", Object.keys(VERDICTS)),

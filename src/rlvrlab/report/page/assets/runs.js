@@ -6,7 +6,7 @@ function viewRuns(data, section) {
   const memory = (app.memory[section.id] ??= { hidden: [], grouped: false, sort: "", down: true });
   const of = (row, name) => row[data.columns.indexOf(name)];
   const picture = runsPicture(data, of);
-  const body = h("div", {});
+  const body = el("div");
   const pickers = data.columns
     .filter((name) => !HIDDEN.includes(name) && name !== "arm")
     .map((name) => {
@@ -15,7 +15,7 @@ function viewRuns(data, section) {
         memory.hidden = box.checked ? memory.hidden.filter((one) => one !== name) : [...memory.hidden, name];
         draw();
       });
-      return h("label", {}, box, name);
+      return el("label", box, name);
     });
   const group = h("input", { type: "checkbox", checked: memory.grouped, data: { field: "grouped" } });
   group.addEventListener("change", () => {
@@ -44,20 +44,16 @@ function viewRuns(data, section) {
       ),
     );
     body.replaceChildren(
-      table(
-        head,
-        sorted.map((row) => shown.map((name) => runCell(row, name, of))),
-      ),
+      table(head, sorted.map((row) => shown.map((name) => runCell(row, name, of)))),
     );
   }
   draw();
   return [
     picture,
-    h(
-      "div",
-      { className: "chart-fields" },
-      h("label", {}, group, "one row per arm"),
-      h("details", {}, h("summary", {}, "columns"), h("div", { className: "pick-columns" }, pickers)),
+    el(
+      "div.chart-fields",
+      el("label", group, "one row per arm"),
+      el("details", el("summary", "columns"), el("div.pick-columns", pickers)),
     ),
     body,
   ];
@@ -66,11 +62,10 @@ function viewRuns(data, section) {
 function runCell(row, name, of) {
   const value = of(row, name);
   if (name === "result")
-    return h(
-      "span",
-      { className: "measure" },
+    return el(
+      "span.measure",
       percent(value),
-      known(of(row, "low")) ? h("span", { className: "range" }, range(of(row, "low"), of(row, "high"))) : null,
+      known(of(row, "low")) ? el("span.range", range(of(row, "low"), of(row, "high"))) : null,
     );
   return known(value) ? number(value) : value === null || value === undefined ? "–" : String(value);
 }

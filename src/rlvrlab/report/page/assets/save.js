@@ -34,9 +34,8 @@ function saveButtons(svg, title, rows) {
       },
       kind,
     );
-  return h(
-    "span",
-    { className: "saves" },
+  return el(
+    "span.saves",
     button("SVG", () => saveBlob(new Blob([svgText(svg)], { type: "image/svg+xml" }), `${slug(title)}.svg`)),
     button("PNG", () => painted(svg).toBlob((blob) => saveBlob(blob, `${slug(title)}.png`))),
     rows ? button("CSV", () => saveBlob(new Blob([csvText(rows())], { type: "text/csv" }), `${slug(title)}.csv`)) : null,

@@ -20,7 +20,7 @@ function viewMatrix(data) {
         title: told,
       },
       sourced(signed(one.value), one.from),
-      known(one.low) ? h("span", { className: "range" }, `${signed(one.low)} … ${signed(one.high)}`) : null,
+      known(one.low) ? el("span.range", `${signed(one.low)} … ${signed(one.high)}`) : null,
       linked
         ? h(
             "a",
@@ -36,39 +36,28 @@ function viewMatrix(data) {
     );
   };
   return [
-    h(
-      "div",
-      { className: "scroll" },
-      h(
-        "table",
-        { className: "matrix" },
-        h(
+    el(
+      "div.scroll",
+      el(
+        "table.matrix",
+        el(
           "thead",
-          {},
-          h(
+          el(
             "tr",
-            {},
-            h("td", {}, `${data.row_title} ↓  ·  ${data.column_title} →`),
+            el("td", `${data.row_title} ↓  ·  ${data.column_title} →`),
             data.columns.map((name) => h("th", { scope: "col" }, name)),
           ),
         ),
-        h(
+        el(
           "tbody",
-          {},
           data.rows.map((row, i) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, row),
-              data.cells[i].map((one, j) => cell(one, row, data.columns[j])),
-            ),
+            el("tr", h("th", { scope: "row" }, row), data.cells[i].map((one, j) => cell(one, row, data.columns[j]))),
           ),
         ),
       ),
     ),
-    h(
-      "p",
-      { className: "scale" },
+    el(
+      "p.scale",
       h("i", { className: "swatch", style: { background: "var(--neg)" } }),
       "harms",
       h("i", { className: "swatch", style: { background: "var(--pos)" } }),
@@ -136,10 +125,9 @@ function viewForgetting(data) {
       ]),
     ),
     data.numbers.length
-      ? h(
-          "dl",
-          { className: "facts wide" },
-          data.numbers.map((one) => h("div", {}, h("dt", {}, one.name), h("dd", {}, number(one.value)))),
+      ? el(
+          "dl.facts.wide",
+          data.numbers.map((one) => el("div", el("dt", one.name), el("dd", number(one.value)))),
         )
       : null,
   ];
@@ -262,14 +250,13 @@ function viewConflict(data, section) {
       y: /Share|success/.test(panel.name) ? (v) => percent(v, 0) : number,
     });
   return [
-    data.absent.map((text) => h("p", { className: "absent" }, text)),
-    data.matrix ? [h("h3", {}, "Mean cosine of each pair, last fifth of the steps"), viewMatrix(data.matrix)] : null,
-    h("div", { className: "pair" }, data.panels.map(draw)),
+    data.absent.map((text) => el("p.absent", text)),
+    data.matrix ? [el("h3", "Mean cosine of each pair, last fifth of the steps"), viewMatrix(data.matrix)] : null,
+    el("div.pair", data.panels.map(draw)),
     data.numbers.length
-      ? h(
-          "dl",
-          { className: "facts wide" },
-          data.numbers.map((one) => h("div", {}, h("dt", {}, one.name), h("dd", {}, sourced(number(one.value), { file: section.source, key: one.key })))),
+      ? el(
+          "dl.facts.wide",
+          data.numbers.map((one) => el("div", el("dt", one.name), el("dd", sourced(number(one.value), { file: section.source, key: one.key })))),
         )
       : null,
   ];

@@ -6,12 +6,8 @@ function cautions(data) {
       ? h(
           "details",
           { className: `cautions ${name}` },
-          h("summary", {}, `${list.length} ${word}${list.length === 1 ? "" : "s"}`),
-          h(
-            "ul",
-            {},
-            list.map((text) => h("li", {}, text)),
-          ),
+          el("summary", `${list.length} ${word}${list.length === 1 ? "" : "s"}`),
+          el("ul", list.map((text) => el("li", text))),
         )
       : null;
   return [fold(data.failures, "alarm", "failed trial"), fold(data.caveats, "caution", "caveat")];
@@ -22,8 +18,8 @@ function viewVerdict(data) {
     h(
       "div",
       { className: `answer-box ${data.tone}` },
-      h("p", { className: "sentence" }, h("b", {}, `${MARKS[data.tone] || ""} ${data.word}`), "."),
-      data.sentence ? h("p", {}, data.sentence) : null,
+      el("p.sentence", el("b", `${MARKS[data.tone] || ""} ${data.word}`), "."),
+      data.sentence ? el("p", data.sentence) : null,
     ),
     data.forests.map(forestPlot),
     cautions(data),
