@@ -67,10 +67,7 @@ function viewOverview(data) {
     el(
       "details",
       el("summary", "Facts"),
-      el(
-        "dl.facts.wide",
-        data.facts.map((fact) => el("div", el("dt", fact.name), el("dd", sourced(fact.value, fact.from)))),
-      ),
+      factList(data.facts.map((fact) => [fact.name, sourced(fact.value, fact.from)])),
     ),
   ];
 }

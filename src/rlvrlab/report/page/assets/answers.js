@@ -58,37 +58,20 @@ function answerDetail(all, state, redraw) {
       oneAnswer(all, i, marks[1], other === null ? null : el("b.which", sideName(all, i))),
     ),
     all.reference[i] >= 0 ? el("details", el("summary", "Reference"), block(all, all.reference[i])) : null,
-  ]
-    .flat(Infinity)
-    .filter(Boolean);
+  ];
 }
 
 const sideName = (all, i) =>
-  [all.text(all.side[i]), known(all.step[i]) ? `step ${all.step[i]}` : ""].filter(Boolean).join(" · ") || "this answer";
+  dotted(all.text(all.side[i]), known(all.step[i]) ? `step ${all.step[i]}` : "") || "this answer";
 
 function chooser(all, state, alike, other, redraw) {
-  const select = h(
-    "select",
-    {
-      "aria-label": "Compare with",
-      on: {
-        change: () => {
-          state.other = Number(select.value);
-          redraw();
-        },
-      },
-    },
-    alike
-      .slice(0, 200)
-      .map((one) =>
-        h(
-          "option",
-          { value: one, selected: one === other },
-          `${SIGN[all.correct[one]][0]} ${sideName(all, one)} · ${all.text(all.completion[one]).slice(0, 40)}`,
-        ),
-      ),
-  );
-  return select;
+  const named = (one) =>
+    `${SIGN[all.correct[one]][0]} ${sideName(all, one)} · ${all.text(all.completion[one]).slice(0, 40)}`;
+  const options = alike.slice(0, 200).map((one) => [one, named(one)]);
+  return selection({ "aria-label": "Compare with" }, options, other, (value) => {
+    state.other = Number(value);
+    redraw();
+  });
 }
 
 function oneAnswer(all, i, marks, head) {

@@ -11,25 +11,12 @@ function viewCredit(data, section) {
     if (data.estimator === "leave_one_out") return `delete this step → success ${signed(-credit)}`;
     return `credit ${signed(credit)} (${data.estimator})`;
   };
-  const select = h(
-    "select",
-    {
-      "aria-label": "Answer",
-      on: {
-        change: () => {
-          state.at = Number(select.value);
-          draw();
-        },
-      },
-    },
-    data.answers.map((one, i) =>
-      h(
-        "option",
-        { value: i, selected: i === state.at },
-        `${one.correct ? "✓" : one.correct === false ? "✕" : "?"} ${one.id}`,
-      ),
-    ),
-  );
+  const sign = ({ correct }) => (correct ? "✓" : correct === false ? "✕" : "?");
+  const named = data.answers.map((one, i) => [i, `${sign(one)} ${one.id}`]);
+  const select = selection({ "aria-label": "Answer" }, named, state.at, (value) => {
+    state.at = Number(value);
+    draw();
+  });
   function draw() {
     const one = data.answers[state.at];
     const most = one.most || 1;
@@ -108,9 +95,9 @@ function viewCredit(data, section) {
     body,
     el(
       "p.scale",
-      h("i", { className: "swatch", style: { background: "var(--neg)" } }),
+      swatch("var(--neg)"),
       "harms",
-      h("i", { className: "swatch", style: { background: "var(--pos)" } }),
+      swatch("var(--pos)"),
       "earns",
       el("i.swatch.hatch"),
       trained ? "unknown, or not examined" : "unknown",

@@ -76,20 +76,11 @@ function chartBar(section, redraw) {
     (axis) => axis === "step" || clocks.some((clock) => clock[axis]?.[clock[axis].length - 1] > 0),
   );
   const choice = (name, label, values) => {
-    const select = h(
-      "select",
-      {
-        "aria-label": label,
-        data: { field: name },
-        on: {
-          change: () => {
-            fields[name] = select.value;
-            redraw();
-          },
-        },
-      },
-      values.map((value) => h("option", { value, selected: value === fields[name] }, value === "seconds" ? "time" : value)),
-    );
+    const options = values.map((value) => [value, value === "seconds" ? "time" : value]);
+    const select = selection({ "aria-label": label, data: { field: name } }, options, fields[name], (value) => {
+      fields[name] = value;
+      redraw();
+    });
     return el("label", label, select);
   };
   const log = h("input", {
@@ -120,18 +111,13 @@ function viewCurves(data, section) {
     return curvePlot(section, panel.series, { title: panel.name, height: 150, small: true, unit: share ? "%" : unitOf(key) });
   };
   const draw = () =>
-    body.replaceChildren(
-      ...[
-        data.main.series.length
-          ? curvePlot(section, data.main.series, { title: "Accuracy", height: 320 })
-          : el("p.empty", "No accuracy is recorded yet."),
-        data.skills.length
-          ? [el("h3", "By skill, held out"), el("div.multiples", data.skills.map(small))]
-          : null,
-        data.others.length ? metricsBrowser(data.others, small, (app.memory[section.id] ??= {})) : null,
-      ]
-        .flat(Infinity)
-        .filter(Boolean),
+    refill(
+      body,
+      data.main.series.length
+        ? curvePlot(section, data.main.series, { title: "Accuracy", height: 320 })
+        : el("p.empty", "No accuracy is recorded yet."),
+      data.skills.length ? [el("h3", "By skill, held out"), el("div.multiples", data.skills.map(small))] : null,
+      data.others.length ? metricsBrowser(data.others, small, (app.memory[section.id] ??= {})) : null,
     );
   draw();
   return [chartBar(section, draw), body];
@@ -172,8 +158,5 @@ function metricsBrowser(panels, draw, memory) {
     more.textContent = open ? "show fewer" : `show all ${panels.length} metrics`;
   }
   update();
-  return [
-    el("div.row.spread", el("h3", "Metrics"), el("span.row", find, more)),
-    grid,
-  ];
+  return [el("div.row.spread", el("h3", "Metrics"), el("span.row", find, more)), grid];
 }

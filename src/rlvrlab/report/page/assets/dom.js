@@ -25,6 +25,29 @@ function el(name, ...children) {
 }
 const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
 
+// Other children in the place of those that a node has; what is null is left out.
+function refill(node, ...children) {
+  node.replaceChildren();
+  fill(node, {}, children);
+}
+
+// A list to choose from, of [value, words]; `act` is told the value that was chosen.
+function selection(properties, options, chosen, act) {
+  const select = h(
+    "select",
+    { ...properties, on: { change: () => act(select.value) } },
+    options.map(([value, words]) => h("option", { value, selected: value === chosen }, words)),
+  );
+  return select;
+}
+
+const swatch = (paint) => h("i", { className: "swatch", style: { background: paint } });
+const factList = (facts) =>
+  el("dl.facts.wide", facts.map(([name, value]) => el("div", el("dt", name), el("dd", value))));
+
+// Facts in one line; those that are not known are left out.
+const dotted = (...facts) => facts.filter(Boolean).join(" · ");
+
 // Control characters and signs that turn the direction of writing are shown, not obeyed.
 const INVISIBLE =
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
@@ -102,13 +125,8 @@ function sourced(text, from, extra) {
 }
 
 function describe(from) {
-  return [
-    `${from.file}${from.line ? `:${from.line}` : ""}`,
-    known(from.step) ? `step ${from.step}` : "",
-    from.key || "",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  const place = `${from.file}${from.line ? `:${from.line}` : ""}`;
+  return dotted(place, known(from.step) ? `step ${from.step}` : "", from.key);
 }
 
 function tellSource(from, near) {

@@ -78,12 +78,7 @@ function tip(event, head, rows) {
   box.replaceChildren(
     el("b", head),
     ...rows.map(([paint, name, value]) =>
-      el(
-        "div",
-        paint ? h("i", { className: "swatch", style: { background: paint } }) : null,
-        el("span", name),
-        el("span.value", value),
-      ),
+      el("div", paint ? swatch(paint) : null, el("span", name), el("span.value", value)),
     ),
   );
   box.hidden = false;

@@ -63,12 +63,7 @@ function legend(lines) {
   return el(
     "span.legend",
     lines.map((line, i) =>
-      el(
-        "span.key",
-        h("i", { className: "swatch", style: { background: line.colour || colour(i) } }),
-        line.name,
-        line.seeds > 1 ? ` (${line.seeds} seeds)` : "",
-      ),
+      el("span.key", swatch(line.colour || colour(i)), line.name, line.seeds > 1 ? ` (${line.seeds} seeds)` : ""),
     ),
   );
 }

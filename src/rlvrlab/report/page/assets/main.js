@@ -117,15 +117,8 @@ function drawSection(section) {
     section.note ? el("p.note", section.note) : null,
   );
   try {
-    node.append(
-      ...[
-        VIEWS[section.view]
-          ? VIEWS[section.view](section.data, section)
-          : el("p.empty", `This page has no view “${section.view}”.`),
-      ]
-        .flat(Infinity)
-        .filter(Boolean),
-    );
+    const view = VIEWS[section.view] || (() => el("p.empty", `This page has no view “${section.view}”.`));
+    fill(node, {}, [view(section.data, section)]);
   } catch (error) {
     node.append(
       el("p.callout.alarm", `This part could not be drawn (${error.message}); the numbers are in ${section.source}.`),

@@ -59,12 +59,7 @@ function viewSignal(data, section) {
 function scatter(data, section) {
   const groups = [...new Set(data.points.map((point) => point.group))];
   const useful = data.points.filter((p) => p.x >= data.zone[0] && p.x <= data.zone[1] && p.y > data.variance).length;
-  const places = new Map();
-  for (const point of data.points) {
-    const key = `${point.x}|${point.y}|${point.group}`;
-    if (!places.has(key)) places.set(key, []);
-    places.get(key).push(point);
-  }
+  const places = Map.groupBy(data.points, (point) => `${point.x}|${point.y}|${point.group}`);
   const title = `Accuracy against variance, one dot per ${data.of}`;
   const box = figure(
     title,

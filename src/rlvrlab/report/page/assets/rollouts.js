@@ -18,11 +18,8 @@ const KEYS = [
 function viewRollouts(data, section) {
   const all = new Rollouts(data);
   const state = { wanted: {}, found: [], sizes: new Map(), at: 0, other: null, comparing: all.names("side").length > 1 };
-  const list = h(
-    "div",
-    { className: "list", role: "listbox", tabindex: "0", "aria-label": "Answers" },
-    el("div.strip"),
-  );
+  const told = { className: "list", role: "listbox", tabindex: "0", "aria-label": "Answers" };
+  const list = h("div", told, el("div.strip"));
   const detail = h("div", { className: "detail", "aria-live": "polite" });
   const count = h("span", { className: "count", role: "status" });
   const bar = filterBar(all, state, () => apply());
@@ -71,7 +68,7 @@ function viewRollouts(data, section) {
       detail.replaceChildren(el("p.empty", "No answer fits these filters. x clears them."));
       return;
     }
-    detail.replaceChildren(...answerDetail(all, state, drawDetail));
+    refill(detail, answerDetail(all, state, drawDetail));
     detail.scrollTop = 0;
   }
 
@@ -142,10 +139,7 @@ function viewRollouts(data, section) {
 }
 
 function help(near) {
-  popover(
-    near,
-    el("dl.source", KEYS.map(([key, what]) => [el("dt", el("kbd", key)), el("dd", what)])),
-  );
+  popover(near, el("dl.source", KEYS.map(([key, what]) => [el("dt", el("kbd", key)), el("dd", what)])));
 }
 
 function stepsTold(all, rows) {
@@ -155,15 +149,13 @@ function stepsTold(all, rows) {
 
 function listRow(all, i, rows, place, chosen, pick) {
   const [sign, word] = SIGN[all.correct[i]];
-  const facts = [
+  const facts = dotted(
     known(all.step[i]) ? stepsTold(all, rows) : all.text(all.side[i]),
     rows.length > 1 ? `× ${rows.length}` : "",
     all.flips[i] ? "⇄ flipped" : "",
     all.text(all.skill[i]),
     all.flags[i].length ? `⚑ ${all.flags[i].join(", ")}` : "",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
   return h(
     "div",
     {
@@ -194,12 +186,8 @@ function filterBar(all, state, apply) {
   };
   const choice = (name, label, values, none = "any") => {
     if (values.length < (name === "flag" || name === "order" ? 1 : 2)) return null;
-    inputs[name] = h(
-      "select",
-      { on: { change: () => set(name, inputs[name].value) } },
-      h("option", { value: "" }, none),
-      values.map((value) => h("option", { value }, value)),
-    );
+    const options = [["", none], ...values.map((value) => [value, value])];
+    inputs[name] = selection({}, options, null, (value) => set(name, value));
     return el("label", el("span", label), inputs[name]);
   };
   const amount = (name, label, [low, high], step) => {

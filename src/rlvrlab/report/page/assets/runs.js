@@ -43,9 +43,7 @@ function viewRuns(data, section) {
         `${name}${memory.sort === name ? (memory.down ? " ▾" : " ▴") : ""}`,
       ),
     );
-    body.replaceChildren(
-      table(head, sorted.map((row) => shown.map((name) => runCell(row, name, of)))),
-    );
+    body.replaceChildren(table(head, sorted.map((row) => shown.map((name) => runCell(row, name, of)))));
   }
   draw();
   return [
@@ -79,12 +77,7 @@ function order(a, b, down) {
 
 // One row per arm: the mean over its seeds and their range. A seed counts once, however often it was run.
 function groupedRuns(data, of) {
-  const arms = new Map();
-  for (const row of data.rows) {
-    const name = of(row, "arm");
-    if (!arms.has(name)) arms.set(name, []);
-    arms.get(name).push(row);
-  }
+  const arms = Map.groupBy(data.rows, (row) => of(row, "arm"));
   return [...arms.values()].map((rows) => {
     const values = rows.map((row) => of(row, "result")).filter(known);
     const [low, high] = values.length > 1 ? bounds(values) : [of(rows[0], "low"), of(rows[0], "high")];

@@ -58,13 +58,11 @@ function viewMatrix(data) {
     ),
     el(
       "p.scale",
-      h("i", { className: "swatch", style: { background: "var(--neg)" } }),
+      swatch("var(--neg)"),
       "harms",
-      h("i", { className: "swatch", style: { background: "var(--pos)" } }),
+      swatch("var(--pos)"),
       "helps",
-      data.certain
-        ? [h("i", { className: "swatch", style: { background: "var(--grey-cell)" } }), "not significant"]
-        : "",
+      data.certain ? [swatch("var(--grey-cell)"), "not significant"] : "",
     ),
   ];
 }
@@ -124,12 +122,7 @@ function viewForgetting(data) {
         lostSince(curve.lost),
       ]),
     ),
-    data.numbers.length
-      ? el(
-          "dl.facts.wide",
-          data.numbers.map((one) => el("div", el("dt", one.name), el("dd", number(one.value)))),
-        )
-      : null,
+    data.numbers.length ? factList(data.numbers.map((one) => [one.name, number(one.value)])) : null,
   ];
 }
 
@@ -241,6 +234,7 @@ function symbol(shape, x, y, r, properties) {
 // Conflict: the cosine of every pair, then how all of it went over the steps.
 function viewConflict(data, section) {
   const signedAxis = (panel) => /cosine/i.test(panel.name);
+  const fact = (one) => [one.name, sourced(number(one.value), { file: section.source, key: one.key })];
   const draw = (panel) =>
     linePlot(panel.name, panel.series, {
       height: 200,
@@ -253,12 +247,7 @@ function viewConflict(data, section) {
     data.absent.map((text) => el("p.absent", text)),
     data.matrix ? [el("h3", "Mean cosine of each pair, last fifth of the steps"), viewMatrix(data.matrix)] : null,
     el("div.pair", data.panels.map(draw)),
-    data.numbers.length
-      ? el(
-          "dl.facts.wide",
-          data.numbers.map((one) => el("div", el("dt", one.name), el("dd", sourced(number(one.value), { file: section.source, key: one.key })))),
-        )
-      : null,
+    data.numbers.length ? factList(data.numbers.map(fact)) : null,
   ];
 }
 

@@ -83,15 +83,13 @@ function viewDecisions(data) {
       el("p", one.words),
       el(
         "p.note",
-        [
+        dotted(
           one.time,
           one.kind,
           one.rule ? `rule ${one.rule}` : "",
           `by ${one.by}${one.who ? ` (${one.who})` : ""}`,
           one.recommended && one.recommended !== one.chosen ? `the rule recommends ${one.recommended}` : "",
-        ]
-          .filter(Boolean)
-          .join(" · "),
+        ),
       ),
       one.reason ? el("blockquote", one.reason) : null,
       one.comparisons.length
@@ -123,21 +121,12 @@ function viewPairs(data) {
     at = Math.max(0, Math.min(shown().length - 1, at + by));
     draw();
   };
-  const select = h(
-    "select",
-    {
-      "aria-label": "Kind",
-      on: {
-        change: () => {
-          kind = select.value;
-          at = 0;
-          draw();
-        },
-      },
-    },
-    h("option", { value: "" }, "all kinds"),
-    kinds.map((name) => h("option", { value: name }, name)),
-  );
+  const choices = [["", "all kinds"], ...kinds.map((name) => [name, name])];
+  const select = selection({ "aria-label": "Kind" }, choices, null, (value) => {
+    kind = value;
+    at = 0;
+    draw();
+  });
   function draw() {
     const hits = shown(),
       hit = hits[at];
