@@ -184,7 +184,7 @@ function phaseFigure(steps) {
             d: path([[toX(from), toY(line[from].point.value)], [x, y]]),
             style: { stroke: colour(1), "stroke-dasharray": "5 4" },
           }),
-          s("text", { className: "point-name", x: x + 10, y: y + 22 }, `${one.name} (control)`),
+          lettering("point-name", x + 10, y + 22, `${one.name} (control)`),
         );
         whiskers(svg, x, toY, one.after, colour(1));
       }
@@ -201,7 +201,7 @@ function phaseFigure(steps) {
 
 function whiskers(svg, x, toY, point, stroke) {
   if (known(point.low) && known(point.high))
-    svg.append(s("line", { className: "error", x1: x, x2: x, y1: toY(point.low), y2: toY(point.high), style: { stroke } }));
+    svg.append(straight("error", [x, x], [toY(point.low), toY(point.high)], stroke));
   svg.append(s("circle", { className: "dot", cx: x, cy: toY(point.value), r: 4.5, style: { fill: stroke } }));
 }
 

@@ -87,6 +87,16 @@ function tip(event, head, rows) {
   box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 6)}px`;
 }
 
+// What a mark does under the pointer: its tip, and at a click what `act` does with the mark.
+const pointed = (head, rows, act) => ({
+  pointermove: (event) => tip(event, head, rows),
+  pointerleave: untip,
+  click: (event) => {
+    untip();
+    act(event.currentTarget);
+  },
+});
+
 function untip() {
   app.tip.hidden = true;
 }

@@ -80,10 +80,15 @@ function scatter(data, section) {
           y: toY(high),
           height: toY(data.variance) - toY(high),
         }),
-        s("text", { className: "zone-name", x: toX(data.zone[0]) + 6, y: toY(high) + 14 }, "useful zone"),
+        lettering("zone-name", toX(data.zone[0]) + 6, toY(high) + 14, "useful zone"),
       );
       for (const points of places.values()) {
         const first = points[0];
+        const told = [
+          ["", "right", percent(first.x)],
+          ["", "variance", number(first.y)],
+          ["", "skill", first.group],
+        ];
         const aside = 7 * (groups.indexOf(first.group) - (groups.length - 1) / 2);
         svg.append(
           s("circle", {
@@ -92,19 +97,9 @@ function scatter(data, section) {
             cy: toY(first.y),
             r: Math.min(17, 2.6 * Math.sqrt(points.length)),
             style: { fill: colour(groups.indexOf(first.group)) },
-            on: {
-              pointermove: (event) =>
-                tip(event, points.length > 1 ? `${points.length} ${data.of}s here` : first.name, [
-                  ["", "right", percent(first.x)],
-                  ["", "variance", number(first.y)],
-                  ["", "skill", first.group],
-                ]),
-              pointerleave: untip,
-              click: () => {
-                untip();
-                if (first.row) location.hash = route("rollouts", { id: first.row });
-              },
-            },
+            on: pointed(points.length > 1 ? `${points.length} ${data.of}s here` : first.name, told, () => {
+              if (first.row) location.hash = route("rollouts", { id: first.row });
+            }),
           }),
         );
       }

@@ -9,9 +9,7 @@ function headlineTile(name, point, note, plain) {
     "div.tile",
     el("div.name", name),
     value,
-    known(point.low)
-      ? [intervalBar(point, plain), el("div.range", range(point.low, point.high, show))]
-      : null,
+    known(point.low) ? [intervalBar(point, plain), el("div.range", range(point.low, point.high, show))] : null,
     note ? el("div.note", note) : null,
   );
 }
@@ -21,9 +19,9 @@ function intervalBar(point, plain) {
   return s(
     "svg",
     { className: "whisker", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
-    s("line", { className: "rail", x1: 0, x2: 100, y1: 4, y2: 4 }),
-    s("line", { className: "span", x1: 100 * point.low, x2: 100 * point.high, y1: 4, y2: 4 }),
-    s("line", { className: "here", x1: 100 * point.value, x2: 100 * point.value, y1: 0, y2: 8 }),
+    straight("rail", [0, 100], [4, 4]),
+    straight("span", [100 * point.low, 100 * point.high], [4, 4]),
+    straight("here", [100 * point.value, 100 * point.value], [0, 8]),
   );
 }
 
@@ -49,12 +47,7 @@ function viewLight(light) {
       ),
       well || light.state === "absent"
         ? null
-        : el(
-            "p",
-            `${light.meaning}.${outside ? ` (${outside})` : ""} `,
-            el("b", "What to do: "),
-            `${light.remedy}.`,
-          ),
+        : el("p", `${light.meaning}.${outside ? ` (${outside})` : ""} `, el("b", "What to do: "), `${light.remedy}.`),
     ),
   );
 }
@@ -79,12 +72,9 @@ function eventList(rows) {
 }
 
 function viewSummary(data) {
-  const counted = [
-    known(data.problems) ? `${number(data.problems)} problems` : "",
-    known(data.samples) ? `${number(data.samples)} answers` : "",
-  ]
-    .filter(Boolean)
-    .join(", ");
+  const problems = known(data.problems) ? `${number(data.problems)} problems` : "";
+  const samples = known(data.samples) ? `${number(data.samples)} answers` : "";
+  const counted = [problems, samples].filter(Boolean).join(", ");
   const unjudged = data.unjudged
     ? el(
         "p.callout.caution",

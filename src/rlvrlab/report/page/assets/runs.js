@@ -168,12 +168,11 @@ function runsCoordinates(rows, keys, numeric, of) {
       const most = Math.max(6, Math.floor((right - left) / (names.length - 1) / 7));
       names.forEach((name, i) => {
         const short = name.length > most ? `…${name.slice(1 - most)}` : name;
-        const anchor = { x: x(i), "text-anchor": "middle" };
         svg.append(
-          s("line", { className: "axis", x1: x(i), x2: x(i), y1: top, y2: bottom }),
-          s("text", { className: "title", ...anchor, y: 12 }, short),
-          s("text", { className: "tick", ...anchor, y: top - 6 }, scales[i].ends[1].slice(0, 14)),
-          s("text", { className: "tick", ...anchor, y: bottom + 16 }, scales[i].ends[0].slice(0, 14)),
+          straight("axis", [x(i), x(i)], [top, bottom]),
+          lettering("title", x(i), 12, short, "middle"),
+          lettering("tick", x(i), top - 6, scales[i].ends[1].slice(0, 14), "middle"),
+          lettering("tick", x(i), bottom + 16, scales[i].ends[0].slice(0, 14), "middle"),
         );
       });
       for (const row of rows)

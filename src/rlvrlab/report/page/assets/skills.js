@@ -78,23 +78,10 @@ function lostSince(lost) {
 function viewForgetting(data) {
   const rings = (svg, { toX, toY, box }) =>
     data.curves.forEach((curve, i) => {
-      svg.append(
-        s("circle", {
-          className: "ring",
-          cx: toX(curve.peak[0]),
-          cy: toY(curve.peak[1]),
-          r: 8,
-          style: { stroke: colour(i) },
-        }),
-      );
+      const [cx, cy] = [toX(curve.peak[0]), toY(curve.peak[1])];
+      svg.append(s("circle", { className: "ring", cx, cy, r: 8, style: { stroke: colour(i) } }));
       const lost = curve.lost.low > 0 ? `−${(100 * curve.lost.value).toFixed(0)}` : "";
-      svg.append(
-        s(
-          "text",
-          { className: "point-name", x: box.right + 6, y: toY(curve.y[curve.y.length - 1]) + 4 },
-          `${curve.name} ${lost}`,
-        ),
-      );
+      svg.append(lettering("point-name", box.right + 6, toY(curve.y.at(-1)) + 4, `${curve.name} ${lost}`));
     });
   const plot = linePlot("Held-out success on each skill", data.curves, {
     height: 300,
@@ -113,10 +100,10 @@ function viewForgetting(data) {
         curve.name,
         percent(curve.peak[1]),
         number(curve.peak[0]),
-        sourced(percent(curve.y[curve.y.length - 1]), {
+        sourced(percent(curve.y.at(-1)), {
           file: "logs/metrics.jsonl",
-          line: curve.line[curve.line.length - 1],
-          step: curve.x[curve.x.length - 1],
+          line: curve.line.at(-1),
+          step: curve.x.at(-1),
           key: curve.key,
         }),
         lostSince(curve.lost),
@@ -163,49 +150,24 @@ function viewPareto(data) {
             y = toY(point.y.value),
             index = groups.indexOf(point.group),
             stroke = colour(index);
-          if (known(point.x.low))
-            svg.append(
-              s("line", {
-                className: many,
-                x1: hold(toX(point.x.low), box.left, box.right),
-                x2: hold(toX(point.x.high), box.left, box.right),
-                y1: y,
-                y2: y,
-                style: { stroke },
-              }),
-            );
-          if (known(point.y.low))
-            svg.append(
-              s("line", {
-                className: many,
-                x1: x,
-                x2: x,
-                y1: hold(toY(point.y.low), box.top, box.bottom),
-                y2: hold(toY(point.y.high), box.top, box.bottom),
-                style: { stroke },
-              }),
-            );
+          const wide = [point.x.low, point.x.high].map((end) => hold(toX(end), box.left, box.right));
+          const tall = [point.y.low, point.y.high].map((end) => hold(toY(end), box.top, box.bottom));
+          if (known(point.x.low)) svg.append(straight(many, wide, [y, y], stroke));
+          if (known(point.y.low)) svg.append(straight(many, [x, x], tall, stroke));
+          const told = [
+            ["", "learning", `${percent(point.x.value)} ${range(point.x.low, point.x.high)}`],
+            ["", "kept", `${percent(point.y.value)} ${range(point.y.low, point.y.high)}`],
+            ["", "seeds", number(point.x.n)],
+          ];
           svg.append(
             symbol(shapes[index % shapes.length], x, y, point.front ? 6 : 4.5, {
               style: { fill: stroke },
               className: "point",
-              on: {
-                pointermove: (event) =>
-                  tip(event, point.name, [
-                    ["", "learning", `${percent(point.x.value)} ${range(point.x.low, point.x.high)}`],
-                    ["", "kept", `${percent(point.y.value)} ${range(point.y.low, point.y.high)}`],
-                    ["", "seeds", number(point.x.n)],
-                  ]),
-                pointerleave: untip,
-                click: (event) => {
-                  untip();
-                  tellSource(point.from, event.currentTarget);
-                },
-              },
+              on: pointed(point.name, told, (mark) => tellSource(point.from, mark)),
             }),
           );
           if ((point.front || data.points.length < 12) && free(x + 9, y - 6, point.name))
-            svg.append(s("text", { className: "point-name", x: x + 9, y: y - 6 }, point.name));
+            svg.append(lettering("point-name", x + 9, y - 6, point.name));
         }
       },
       {

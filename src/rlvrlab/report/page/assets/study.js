@@ -50,29 +50,19 @@ function forestPlot(stage) {
       const toX = (value) => left + ((value - low) / (high - low || 1)) * (width - left - 16);
       for (const tick of ticks(low, high, Math.max(3, Math.floor((width - left) / 110))))
         svg.append(
-          s("line", { className: "grid", x1: toX(tick), x2: toX(tick), y1: 4, y2: height - 24 }),
-          s("text", { className: "tick", x: toX(tick), y: height - 8, "text-anchor": "middle" }, show(tick)),
+          straight("grid", [toX(tick), toX(tick)], [4, height - 24]),
+          lettering("tick", toX(tick), height - 8, show(tick), "middle"),
         );
       rows.forEach((row, i) => {
         const y = 4 + each * (i + 0.5);
         const stroke = row.chosen ? colour(2) : colour(0);
+        const named = `point-name ${row.chosen ? "chosen" : ""}`;
         const lines = inLines(`${row.chosen ? "★ " : ""}${row.name}`, Math.floor((left - 14) / 6.8));
         lines.forEach((text, k) =>
-          svg.append(
-            s(
-              "text",
-              {
-                className: `point-name ${row.chosen ? "chosen" : ""}`,
-                x: left - 10,
-                y: y + 4 + 14 * (k - (lines.length - 1) / 2),
-                "text-anchor": "end",
-              },
-              text,
-            ),
-          ),
+          svg.append(lettering(named, left - 10, y + 4 + 14 * (k - (lines.length - 1) / 2), text, "end")),
         );
         if (known(row.low) && known(row.high))
-          svg.append(s("line", { className: "error", x1: toX(row.low), x2: toX(row.high), y1: y, y2: y, style: { stroke } }));
+          svg.append(straight("error", [toX(row.low), toX(row.high)], [y, y], stroke));
         row.seeds.forEach((one, k) =>
           svg.append(
             s("circle", { className: "seed", cx: toX(one.value), cy: y + (k % 2 ? 7 : -7), r: 3.2, style: { fill: stroke } }),
