@@ -26,24 +26,14 @@ function answerDetail(all, state, redraw) {
   const i = state.found[state.at];
   const other = state.comparing ? (state.other ?? firstOther(all, i)) : null;
   const alike = others(all, i);
-  const toggle = h(
-    "button",
-    {
-      type: "button",
-      className: "quiet",
-      "aria-pressed": state.comparing ? "true" : "false",
-      disabled: !alike.length,
-      on: {
-        click: () => {
-          state.comparing = !state.comparing;
-          redraw();
-        },
-      },
-    },
-    alike.length
-      ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more on this prompt)`
-      : "no other answer to this prompt",
-  );
+  const turn = () => {
+    state.comparing = !state.comparing;
+    redraw();
+  };
+  const words = alike.length
+    ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more on this prompt)`
+    : "no other answer to this prompt";
+  const toggle = button(words, turn, { "aria-pressed": String(state.comparing), disabled: !alike.length });
   const marks =
     other === null ? [null, null] : differences(all.text(all.completion[other]), all.text(all.completion[i]));
   return [

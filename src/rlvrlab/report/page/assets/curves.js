@@ -83,16 +83,9 @@ function chartBar(section, redraw) {
     });
     return el("label", label, select);
   };
-  const log = h("input", {
-    type: "checkbox",
-    checked: fields.log,
-    data: { field: "log" },
-    on: {
-      change: () => {
-        fields.log = log.checked;
-        redraw();
-      },
-    },
+  const log = tickBox(fields.log, { field: "log" }, (ticked) => {
+    fields.log = ticked;
+    redraw();
   });
   return h(
     "div",
@@ -126,15 +119,9 @@ function viewCurves(data, section) {
 function metricsBrowser(panels, draw, memory) {
   const grid = el("div.multiples");
   const shown = 6;
-  const more = h("button", {
-    type: "button",
-    className: "quiet",
-    on: {
-      click: () => {
-        memory.open = !memory.open;
-        update();
-      },
-    },
+  const more = button("", () => {
+    memory.open = !memory.open;
+    update();
   });
   const find = h("input", {
     type: "search",

@@ -31,6 +31,15 @@ function refill(node, ...children) {
   fill(node, {}, children);
 }
 
+const button = (words, act, properties) =>
+  h("button", { type: "button", className: "quiet", ...properties, on: { click: act } }, words);
+
+// A box to tick; `act` is told whether it is ticked.
+function tickBox(checked, data, act) {
+  const box = h("input", { type: "checkbox", checked, data, on: { change: () => act(box.checked) } });
+  return box;
+}
+
 // A list to choose from, of [value, words]; `act` is told the value that was chosen.
 function selection(properties, options, chosen, act) {
   const select = h(
@@ -104,24 +113,12 @@ function duration(seconds) {
 // A number that tells where it comes from: file, line, step and key, and the command that shows it.
 function sourced(text, from, extra) {
   if (!from || !from.file) return h("span", extra, text);
-  const told = describe(from);
-  return h(
-    "button",
-    {
-      type: "button",
-      className: "sourced",
-      title: told,
-      ...extra,
-      "aria-label": `${text}, source`,
-      on: {
-        click: (event) => {
-          event.stopPropagation();
-          tellSource(from, event.currentTarget);
-        },
-      },
-    },
-    text,
-  );
+  const tell = (event) => {
+    event.stopPropagation();
+    tellSource(from, event.currentTarget);
+  };
+  const told = { className: "sourced", title: describe(from), ...extra, "aria-label": `${text}, source` };
+  return button(text, tell, told);
 }
 
 function describe(from) {
@@ -138,16 +135,11 @@ function tellSource(from, near) {
     ["line", from.line],
     ["step", from.step],
     ["key", from.key],
-  ];
+  ].filter((row) => row[1] !== undefined && row[1] !== null);
   const whole = address(from) ? h("a", { href: address(from) }, "open the file") : null;
   popover(
     near,
-    el(
-      "dl.source",
-      rows
-        .filter((row) => row[1] !== undefined && row[1] !== null)
-        .map(([name, value]) => [el("dt", name), el("dd", String(value))]),
-    ),
+    el("dl.source", rows.map(([name, value]) => [el("dt", name), el("dd", String(value))])),
     app.doc.path.includes(" ") ? null : el("code.command", shell),
     whole,
   );

@@ -73,11 +73,7 @@ async function load() {
 }
 
 function pageHead(doc) {
-  const theme = h(
-    "button",
-    { type: "button", className: "quiet", "aria-label": "Change between light and dark", on: { click: turnTheme } },
-    "◐",
-  );
+  const theme = button("◐", turnTheme, { "aria-label": "Change between light and dark" });
   return el(
     "header.top",
     el("div.names", el("p.kind", doc.kind), el("h1", doc.title), doc.subtitle ? el("p.subtitle", doc.subtitle) : null),

@@ -129,11 +129,7 @@ function viewRollouts(data, section) {
   return [
     all.notes.map((note) => el("p.note", note)),
     bar.node,
-    el(
-      "div.row.spread",
-      count,
-      h("button", { type: "button", className: "quiet", on: { click: (event) => help(event.currentTarget) } }, "keys"),
-    ),
+    el("div.row.spread", count, button("keys", (event) => help(event.currentTarget))),
     el("div.browser", list, detail),
   ];
 }

@@ -10,39 +10,27 @@ function viewRuns(data, section) {
   const pickers = data.columns
     .filter((name) => !HIDDEN.includes(name) && name !== "arm")
     .map((name) => {
-      const box = h("input", { type: "checkbox", checked: !memory.hidden.includes(name), data: { column: name } });
-      box.addEventListener("change", () => {
-        memory.hidden = box.checked ? memory.hidden.filter((one) => one !== name) : [...memory.hidden, name];
+      const box = tickBox(!memory.hidden.includes(name), { column: name }, (ticked) => {
+        memory.hidden = ticked ? memory.hidden.filter((one) => one !== name) : [...memory.hidden, name];
         draw();
       });
       return el("label", box, name);
     });
-  const group = h("input", { type: "checkbox", checked: memory.grouped, data: { field: "grouped" } });
-  group.addEventListener("change", () => {
-    memory.grouped = group.checked;
+  const group = tickBox(memory.grouped, { field: "grouped" }, (ticked) => {
+    memory.grouped = ticked;
     draw();
   });
   function draw() {
     const rows = memory.grouped ? groupedRuns(data, of) : data.rows;
     const shown = data.columns.filter((name) => !HIDDEN.includes(name) && !memory.hidden.includes(name));
     const sorted = memory.sort ? [...rows].sort((a, b) => order(of(a, memory.sort), of(b, memory.sort), memory.down)) : rows;
-    const head = shown.map((name) =>
-      h(
-        "button",
-        {
-          type: "button",
-          className: "sorter",
-          on: {
-            click: () => {
-              memory.down = memory.sort === name ? !memory.down : true;
-              memory.sort = name;
-              draw();
-            },
-          },
-        },
-        `${name}${memory.sort === name ? (memory.down ? " ▾" : " ▴") : ""}`,
-      ),
-    );
+    const sortBy = (name) => {
+      memory.down = memory.sort === name ? !memory.down : true;
+      memory.sort = name;
+      draw();
+    };
+    const sign = (name) => (memory.sort === name ? (memory.down ? " ▾" : " ▴") : "");
+    const head = shown.map((name) => button(`${name}${sign(name)}`, () => sortBy(name), { className: "sorter" }));
     body.replaceChildren(table(head, sorted.map((row) => shown.map((name) => runCell(row, name, of)))));
   }
   draw();

@@ -172,13 +172,7 @@ function viewPairs(data) {
   };
   draw();
   return [
-    el(
-      "div.row",
-      select,
-      h("button", { type: "button", className: "quiet", on: { click: () => move(-1) } }, "← previous"),
-      h("button", { type: "button", className: "quiet", on: { click: () => move(1) } }, "next →"),
-      place,
-    ),
+    el("div.row", select, button("← previous", () => move(-1)), button("next →", () => move(1)), place),
     body,
   ];
 }
