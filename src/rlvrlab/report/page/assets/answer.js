@@ -206,6 +206,7 @@ function whiskers(svg, x, toY, point, stroke) {
 }
 
 function phaseTable(steps) {
+  const words = { higher: "better", lower: "worse" };
   return table(
     ["phase", "started from", "before", "after", "difference, points", "95 % interval", "p", ""],
     steps.map((one) => {
@@ -218,13 +219,7 @@ function phaseTable(steps) {
         gap ? points(gap.mean) : "–",
         gap ? range(gap.low, gap.high, points) : "",
         gap ? chance(gap.p) : "",
-        gap
-          ? h(
-              "span",
-              { className: `verdict ${gap.verdict === "not shown" ? "unclear" : gap.verdict}` },
-              { higher: "better", lower: "worse" }[gap.verdict] || "no difference shown",
-            )
-          : "no pairs",
+        gap ? verdictMark(gap.verdict, words[gap.verdict] || "no difference shown") : "no pairs",
       ];
     }),
   );

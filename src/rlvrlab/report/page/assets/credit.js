@@ -11,8 +11,8 @@ function viewCredit(data, section) {
     if (data.estimator === "leave_one_out") return `delete this step → success ${signed(-credit)}`;
     return `credit ${signed(credit)} (${data.estimator})`;
   };
-  const sign = ({ correct }) => (correct ? "✓" : correct === false ? "✕" : "?");
-  const named = data.answers.map((one, i) => [i, `${sign(one)} ${one.id}`]);
+  const judged = ({ correct }) => SIGN[correct ? 1 : correct === false ? 0 : -1];
+  const named = data.answers.map((one, i) => [i, `${judged(one)[0]} ${one.id}`]);
   const select = selection({ "aria-label": "Answer" }, named, state.at, (value) => {
     state.at = Number(value);
     draw();
@@ -20,6 +20,7 @@ function viewCredit(data, section) {
   function draw() {
     const one = data.answers[state.at];
     const most = one.most || 1;
+    const [sign, word] = judged(one);
     const said = h("p", { className: "said", "aria-live": "polite" }, "Point at a step, or walk with Tab.");
     const paint = (credit) =>
       known(credit)
@@ -73,11 +74,7 @@ function viewCredit(data, section) {
     body.replaceChildren(
       el(
         "div.pills",
-        h(
-          "span",
-          { className: `pill ${one.correct ? "right" : one.correct === false ? "wrong" : "unjudged"}` },
-          one.correct ? "✓ right" : one.correct === false ? "✕ wrong" : "? unjudged",
-        ),
+        h("span", { className: `pill ${word}` }, `${sign} ${word}`),
         el("span.pill", "reward ", sourced(number(one.reward), one.from)),
         link,
       ),
@@ -86,22 +83,11 @@ function viewCredit(data, section) {
     );
   }
   draw();
+  const method = `${data.estimator.replaceAll("_", " ")}${data.label ? `, ${data.label}` : ""}`;
   return [
-    el(
-      "div.row",
-      select,
-      el("span.note", `${data.estimator.replaceAll("_", " ")}${data.label ? `, ${data.label}` : ""}`),
-    ),
+    el("div.row", select, el("span.note", method)),
     body,
-    el(
-      "p.scale",
-      swatch("var(--neg)"),
-      "harms",
-      swatch("var(--pos)"),
-      "earns",
-      el("i.swatch.hatch"),
-      trained ? "unknown, or not examined" : "unknown",
-    ),
+    signScale("earns", el("i.swatch.hatch"), trained ? "unknown, or not examined" : "unknown"),
     el(
       "p.note",
       trained

@@ -180,27 +180,23 @@ function closePopover() {
 
 const FIGURES = /^[^a-z]{1,30}( points)?$/;
 
-function table(head, rows, properties = {}) {
-  return el(
-    "div.scroll",
-    h(
-      "table",
-      properties,
-      el("thead", el("tr", head.map((name) => h("th", { scope: "col" }, name)))),
-      el(
-        "tbody",
-        rows.map((row) =>
-          el(
-            "tr",
-            row.map((cell, i) =>
-              i === 0 ? h("th", { scope: "row" }, cell) : h("td", FIGURES.test(cell) ? { className: "whole" } : {}, cell),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
+const columnHead = (name) => h("th", { scope: "col" }, name);
+const rowHead = (name) => h("th", { scope: "row" }, name);
+
+// A table of cells that are elements already; `name` is "table" with its classes.
+const grid = (name, head, rows) =>
+  el("div.scroll", el(name, el("thead", el("tr", head)), el("tbody", rows.map((cells) => el("tr", cells)))));
+
+function table(head, rows) {
+  const cell = (one) => h("td", FIGURES.test(one) ? { className: "whole" } : {}, one);
+  return grid("table", head.map(columnHead), rows.map(([first, ...rest]) => [rowHead(first), rest.map(cell)]));
 }
+
+// What colours mean, above and below zero; `more` follows.
+const signScale = (above, ...more) =>
+  el("p.scale", swatch("var(--neg)"), "harms", swatch("var(--pos)"), above, more);
+const verdictMark = (verdict, words) =>
+  h("span", { className: `verdict ${verdict === "not shown" ? "unclear" : verdict}` }, words);
 
 const range = (low, high, shown = percent) => (known(low) && known(high) ? `${shown(low)} … ${shown(high)}` : "");
 const unit = (plain) => (plain ? number : percent);

@@ -227,11 +227,7 @@ function viewPaired(data) {
             range(gap.low, gap.high, plain ? signed : points),
             chance(gap.p),
             change(gap.detectable).replace("+", ""),
-            h(
-              "span",
-              { className: `verdict ${row.verdict === "not shown" ? "unclear" : row.verdict}` },
-              words[row.verdict] || row.verdict,
-            ),
+            verdictMark(row.verdict, words[row.verdict] || row.verdict),
           ];
         }),
       ),

@@ -10,7 +10,8 @@ function viewMatrix(data) {
         ? "var(--grey-cell)"
         : `color-mix(in srgb, var(${one.value < 0 ? "--neg" : "--pos"}) ${share}%, var(--card))`;
     const told = `${data.row_title} ${row}, ${data.column_title} ${column}: ${signed(one.value)}${known(one.low) ? `, 95 % interval ${signed(one.low)} to ${signed(one.high)}` : ", no interval recorded"}`;
-    const linked = one.link && app.sections.rollouts;
+    const open = `answers on ${column}`;
+    const answers = { className: "to", href: route("rollouts", one.link), title: open, "aria-label": open };
     return h(
       "td",
       {
@@ -21,49 +22,16 @@ function viewMatrix(data) {
       },
       sourced(signed(one.value), one.from),
       known(one.low) ? el("span.range", `${signed(one.low)} … ${signed(one.high)}`) : null,
-      linked
-        ? h(
-            "a",
-            {
-              className: "to",
-              href: route("rollouts", one.link),
-              title: `answers on ${column}`,
-              "aria-label": `answers on ${column}`,
-            },
-            "answers",
-          )
-        : null,
+      one.link && app.sections.rollouts ? h("a", answers, "answers") : null,
     );
   };
   return [
-    el(
-      "div.scroll",
-      el(
-        "table.matrix",
-        el(
-          "thead",
-          el(
-            "tr",
-            el("td", `${data.row_title} ↓  ·  ${data.column_title} →`),
-            data.columns.map((name) => h("th", { scope: "col" }, name)),
-          ),
-        ),
-        el(
-          "tbody",
-          data.rows.map((row, i) =>
-            el("tr", h("th", { scope: "row" }, row), data.cells[i].map((one, j) => cell(one, row, data.columns[j]))),
-          ),
-        ),
-      ),
+    grid(
+      "table.matrix",
+      [el("td", `${data.row_title} ↓  ·  ${data.column_title} →`), data.columns.map(columnHead)],
+      data.rows.map((row, i) => [rowHead(row), data.cells[i].map((one, j) => cell(one, row, data.columns[j]))]),
     ),
-    el(
-      "p.scale",
-      swatch("var(--neg)"),
-      "harms",
-      swatch("var(--pos)"),
-      "helps",
-      data.certain ? [swatch("var(--grey-cell)"), "not significant"] : "",
-    ),
+    signScale("helps", data.certain ? [swatch("var(--grey-cell)"), "not significant"] : null),
   ];
 }
 
@@ -116,7 +84,8 @@ function viewForgetting(data) {
 function viewPareto(data) {
   const groups = [...new Set(data.points.map((point) => point.group))];
   const shapes = ["circle", "square", "diamond", "triangle"];
-  const values = (axis) => data.points.flatMap((point) => [point[axis].value]);
+  const values = (axis) => data.points.map((point) => point[axis].value);
+  const front = data.points.filter((point) => point.front);
   return [
     figure(
       "Learning against keeping",
@@ -130,7 +99,7 @@ function viewPareto(data) {
           right: 60,
         });
         const { toX, toY, box } = scale;
-        const best = data.points.filter((point) => point.front).sort((a, b) => a.x.value - b.x.value);
+        const best = [...front].sort((a, b) => a.x.value - b.x.value);
         svg.append(
           s("path", { className: "front", d: path(best.map((point) => [toX(point.x.value), toY(point.y.value)])) }),
         );
@@ -172,10 +141,7 @@ function viewPareto(data) {
       },
       {
         legend: legend(groups.map((name) => ({ name }))),
-        label: `Pareto: not dominated are ${data.points
-          .filter((p) => p.front)
-          .map((p) => p.name)
-          .join(", ")}`,
+        label: `Pareto: not dominated are ${front.map((point) => point.name).join(", ")}`,
       },
     ),
   ];
