@@ -25,32 +25,17 @@ function stackPlot(title, bars, kinds, paint, options = {}) {
         for (const kind of kinds) {
           const count = bar.counts[kind] || 0;
           if (!count) continue;
-          svg.append(
-            s("rect", {
-              x,
-              width: size,
-              y: toY(sum + count),
-              height: Math.max(0, toY(sum) - toY(sum + count)),
-              style: { fill: paint(kind) },
-              className: kind === "unjudged" ? "unjudged" : "",
-            }),
-          );
+          const [top, bottom] = [toY(sum + count), toY(sum)];
+          const look = { style: { fill: paint(kind) } };
+          svg.append(rectangle(kind === "unjudged" ? kind : "", x, top, size, Math.max(0, bottom - top), look));
           sum += count;
         }
         if (i % every === 0)
           svg.append(lettering("tick", toX(i), box.bottom + 15, stepped ? number(bar.x) : bar.x, "middle"));
         const share = (kind) => `${number(bar.counts[kind])}  (${percent(bar.counts[kind] / total(bar))})`;
         const told = kinds.filter((kind) => bar.counts[kind]).map((kind) => [paint(kind), kind, share(kind)]);
-        svg.append(
-          s("rect", {
-            className: "area",
-            x: toX(i) - each / 2,
-            width: each,
-            y: box.top,
-            height: box.bottom - box.top,
-            on: pointed(stepped ? `step ${bar.x}` : bar.x, told, (mark) => tellSource(bar.from, mark)),
-          }),
-        );
+        const on = pointed(stepped ? `step ${bar.x}` : bar.x, told, (mark) => tellSource(bar.from, mark));
+        svg.append(rectangle("area", toX(i) - each / 2, box.top, each, box.bottom - box.top, { on }));
       });
     },
     { legend: legend(lines), label },

@@ -7,6 +7,8 @@ const dash = (index) => DASHES[Math.floor(index / COLOURS.length) % DASHES.lengt
 
 // Words in a picture; `anchor` says where they are held: start, middle or end.
 const lettering = (className, x, y, words, anchor) => s("text", { className, x, y, "text-anchor": anchor }, words);
+const rectangle = (className, x, y, width, height, properties) =>
+  s("rect", { className, x, y, width, height, ...properties });
 const straight = (className, [x1, x2], [y1, y2], stroke) =>
   s("line", { className, x1, x2, y1, y2, style: stroke && { stroke } });
 

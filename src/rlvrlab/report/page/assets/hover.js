@@ -2,13 +2,8 @@
 
 function follow(svg, lines, { toX, toY, box }, show, options) {
   const cross = s("line", { className: "cross", y1: box.top, y2: box.bottom, visibility: "hidden" });
-  const area = s("rect", {
-    className: "area",
-    x: box.left,
-    y: box.top,
-    width: Math.max(0, box.right - box.left),
-    height: Math.max(0, box.bottom - box.top),
-  });
+  const [wide, tall] = [Math.max(0, box.right - box.left), Math.max(0, box.bottom - box.top)];
+  const area = rectangle("area", box.left, box.top, wide, tall);
   const find = (event) => nearest(event.clientX - svg.getBoundingClientRect().left);
   const nearest = (at) =>
     lines

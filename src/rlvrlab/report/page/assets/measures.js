@@ -72,15 +72,10 @@ function scatter(data, section) {
         x: (v) => percent(v, 0),
         xTicks: [0, 0.2, 0.4, 0.6, 0.8, 1],
       });
+      const [left, right, top] = [toX(data.zone[0]), toX(data.zone[1]), toY(high)];
       svg.append(
-        s("rect", {
-          className: "zone",
-          x: toX(data.zone[0]),
-          width: toX(data.zone[1]) - toX(data.zone[0]),
-          y: toY(high),
-          height: toY(data.variance) - toY(high),
-        }),
-        lettering("zone-name", toX(data.zone[0]) + 6, toY(high) + 14, "useful zone"),
+        rectangle("zone", left, top, right - left, toY(data.variance) - top),
+        lettering("zone-name", left + 6, top + 14, "useful zone"),
       );
       for (const points of places.values()) {
         const first = points[0];

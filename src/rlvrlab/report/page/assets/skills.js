@@ -100,9 +100,8 @@ function viewPareto(data) {
         });
         const { toX, toY, box } = scale;
         const best = [...front].sort((a, b) => a.x.value - b.x.value);
-        svg.append(
-          s("path", { className: "front", d: path(best.map((point) => [toX(point.x.value), toY(point.y.value)])) }),
-        );
+        const line = path(best.map((point) => [toX(point.x.value), toY(point.y.value)]));
+        svg.append(s("path", { className: "front", d: line }));
         const hold = (value, low, high) => Math.max(low, Math.min(high, value));
         const many = data.points.length > 8 ? "error many" : "error",
           taken = [];

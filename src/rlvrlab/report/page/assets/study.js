@@ -69,13 +69,8 @@ function forestPlot(stage) {
           ),
         );
         svg.append(
-          s("rect", { className: "mean", x: toX(row.value) - 4, y: y - 4, width: 8, height: 8, style: { fill: stroke } }),
-          s("rect", {
-            className: "area",
-            x: 0,
-            width,
-            y: y - each / 2,
-            height: each,
+          rectangle("mean", toX(row.value) - 4, y - 4, 8, 8, { style: { fill: stroke } }),
+          rectangle("area", 0, y - each / 2, width, each, {
             on: {
               pointermove: (event) =>
                 tip(event, row.name, [
