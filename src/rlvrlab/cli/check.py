@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,6 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
 
     KEYS set the engine's own: `rlvr check engine hf model=nano`.
     """
-    from dataclasses import fields, replace
-
     from rlvrlab.engines.base import Engine
     from rlvrlab.engines.contract import run_contract
     from rlvrlab.recipe.schema import Optimizer
@@ -173,8 +172,6 @@ def engine(name: str, keys: tuple[str, ...], as_json: bool) -> int:
 
 def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     """The plug-in of this name with KEY=VALUE words, as a recipe's table would make it."""
-    from dataclasses import MISSING, fields
-
     from pydantic import ValidationError
 
     from rlvrlab.recipe.load import instantiate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,8 +158,6 @@ def _recipes_own(path: Path, overrides: tuple[str, ...]) -> Prepared:
 
 
 def _prepare_run(folder: Path, shape: str | None, rule: dict[str, Any], output: Path, as_json: bool) -> None:
-    import json
-
     from rlvrlab.data.files import write_lines
     from rlvrlab.data.loading import protected_prompts
     from rlvrlab.data.own_runs import rows_from_run

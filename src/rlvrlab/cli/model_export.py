@@ -13,6 +13,7 @@ from rlvrlab.models import cache, resolve, smollm2
 from rlvrlab.models.card import Facts, Result, card
 from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
+from rlvrlab.recipe import Resolved
 from rlvrlab.record.final import BEST, LAST, split_run
 from rlvrlab.record.headline import highest, percent, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
@@ -21,7 +22,6 @@ from rlvrlab.types import Request, Sampling
 
 if TYPE_CHECKING:
     from rlvrlab.engines.base import Engine
-    from rlvrlab.recipe import Resolved
 
 TOLERANCE = {"float32": 1e-3, "bfloat16": 0.25}
 """How far a log-prob may be from the engine's, by its precision: merging an adapter rounds once."""

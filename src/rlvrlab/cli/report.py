@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import LabError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rlvrlab.report.gather import Document
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -168,9 +170,6 @@ def model(
     rlvr serve model nano --adapters 16                for engine.sampler of a recipe with lora_rank = 16
     rlvr serve model PATH -- --max-model-len 8192      words after -- go to the server
     """
-    import signal
-    import time
-
     from rlvrlab.engines.openai.launch import TOKEN_ENV, Fleet, announce_at, choose_backend
     from rlvrlab.models import resolve
 

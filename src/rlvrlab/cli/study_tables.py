@@ -13,15 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, say, table
+from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
+from rlvrlab.study.folder import TrialState
 from rlvrlab.study.measures import is_cost
+from rlvrlab.study.views import Survey
 
 if TYPE_CHECKING:
-    from rlvrlab.study.board import Board
-    from rlvrlab.study.folder import TrialState
     from rlvrlab.study.plan import Plan
     from rlvrlab.study.run import Ended
-    from rlvrlab.study.views import Survey
 
 STYLE = {"decided": "green", "failed": "red", "waiting": "yellow", "running": "cyan", "blocked": "dim"}
 REDRAW_S = 0.25

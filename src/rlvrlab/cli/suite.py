@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from rlvrlab.cli.model_folders import is_model
+from rlvrlab.cli.model_folders import engine_of_model, is_model
 from rlvrlab.cli.names import RUN_AT_OR_OTHER
 from rlvrlab.cli.options import AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table
@@ -164,7 +165,6 @@ def _defect(folder: Path) -> str:
 
 def _answerer(folder: Path, which: str, *, chat: bool) -> Answerer:
     """Load a model or a run's checkpoint."""
-    from rlvrlab.cli.model_folders import engine_of_model
     from rlvrlab.evals.answering import EngineAnswerer
     from rlvrlab.train.policy import policy_of
 
@@ -178,8 +178,6 @@ def _examined(
     models: list[Model], prepared: Sequence[Ready | Skipped], left_out: list[Skipped], output: Path,
     options: dict[str, Any], stack: ExitStack,
 ) -> Examined:  # fmt: skip
-    from dataclasses import replace
-
     from rlvrlab.evals.suites.examine import examine
     from rlvrlab.record.files import write_json
 

@@ -1,4 +1,5 @@
-"""What data-set environments share: the exact value of an amount, `amount("$1,080") -> 1080`, and taking turns.
+"""What data-set environments share: the exact value of an amount, `amount("$1,080") -> 1080`, taking turns, and
+drawing what was not drawn before.
 
 Where an answer stands in a completion: judge/extract.py.
 """
@@ -46,6 +47,28 @@ def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
             break
         found.append(item)
     return found
+
+
+class Draws:
+    """Random draws of which only new ones count: `for _ in draws` ends when nothing new has turned up for long."""
+
+    def __init__(self, patience: int) -> None:
+        """`patience`: how many draws in a row may bring nothing new."""
+        self._patience, self._fruitless = patience, 0
+        self.seen: set[object] = set()
+
+    def __iter__(self) -> Iterator[None]:
+        while self._fruitless < self._patience:
+            self._fruitless += 1
+            yield
+
+    def is_new(self, content: object) -> bool:
+        """Whether it was never drawn before; from now on it was."""
+        if content in self.seen:
+            return False
+        self.seen.add(content)
+        self._fruitless = 0
+        return True
 
 
 def unthought(answer: str, prompt: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvrlab.envs.answers import Draws
 from rlvrlab.envs.split import role_of
 from rlvrlab.randomness import generator
 from rlvrlab.types import Role
@@ -58,10 +59,8 @@ class Event(NamedTuple):
 def stories(steps: int, role: Role, seed: int) -> Iterator[Story]:
     """Distinct stories of a role in keyed order; ends when nothing new turns up for long."""
     random = generator(seed, "gsm_synthetic", steps, role)
-    seen: set[tuple[object, ...]] = set()
-    fruitless = 0
-    while fruitless < FRUITLESS:
-        fruitless += 1
+    draws = Draws(FRUITLESS)
+    for _ in draws:
         value = start = int(random.integers(2, 60))
         chain: list[Event] = []
         while len(chain) < steps:
@@ -71,11 +70,8 @@ def stories(steps: int, role: Role, seed: int) -> Iterator[Story]:
                 chain.append(event)
                 value = event.after
         content = (start, tuple((event.kind, event.numbers) for event in chain))
-        if content in seen or role_of("gsm_synthetic", content) != role:
-            continue
-        seen.add(content)
-        fruitless = 0
-        yield _told(start, chain, random)
+        if role_of("gsm_synthetic", content) == role and draws.is_new(content):
+            yield _told(start, chain, random)
 
 
 def _event(value: int, random: np.random.Generator) -> Event | None:

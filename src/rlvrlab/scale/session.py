@@ -5,15 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlvrlab.errors import LabError, UserError
+from rlvrlab.recipe import Resolved
 from rlvrlab.train import session
+from rlvrlab.train.loop import Observer
 from rlvrlab.train.session import Ended, resolved_of
-
-if TYPE_CHECKING:
-    from rlvrlab.recipe import Resolved
-    from rlvrlab.train.loop import Observer
 
 
 def on_verl(resolved: Resolved) -> bool:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from rlvrlab.evals.compare import MEASURES as COMPARED
 from rlvrlab.evals.compare import first_turns, pass_at
+from rlvrlab.record.evaluation import Stored
 from rlvrlab.study.schema import Suite
-
-if TYPE_CHECKING:
-    from rlvrlab.record.evaluation import Stored
 
 MEASURES = tuple(COMPARED)
 COSTS = "cost"

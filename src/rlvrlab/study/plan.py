@@ -16,6 +16,7 @@ from rlvrlab.study.measures import is_cost, suite_of
 from rlvrlab.study.power import planned_reach
 from rlvrlab.study.schema import USUAL_SIZE, Stage
 from rlvrlab.study.select import level
+from rlvrlab.train.plan import estimate
 
 MEASURED = 3
 """Kinds of trials whose steps are really timed; the others are assumed to take as long as the first of these."""
@@ -192,8 +193,6 @@ class _Prices:
 
     def _measured(self, trial: Trial) -> float | None:
         """Seconds per step, the evaluations in between included."""
-        from rlvrlab.train.plan import estimate
-
         full = self._chain.resolved(trial.settings)
         least = max(int(table.get("batch_size", 0)) for table in full.recipe.phase_tables.values())
         small = {

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvrlab.envs.agent.tools import Bench, used
-from rlvrlab.envs.answers import amount, equal_amounts, in_turn, same
+from rlvrlab.envs.answers import Draws, amount, equal_amounts, in_turn, same
 from rlvrlab.envs.arithmetic import evaluate, parse
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
@@ -128,18 +128,15 @@ class Agent(BaseEnvironment):
         }  # fmt: skip
 
     def _sums(self, role: Role, seed: int) -> Iterator[Problem]:
-        random, seen, fruitless = generator(seed, "agent", "python", role, self.levels), set[str](), 0
-        while fruitless < FRUITLESS:
-            fruitless += 1
-            level = self.levels[len(seen) % len(self.levels)]
+        random, draws = generator(seed, "agent", "python", role, self.levels), Draws(FRUITLESS)
+        for _ in draws:
+            level = self.levels[len(draws.seen) % len(self.levels)]
             low, high = (10, 99) if self.style == "bare" else (100, 99_999)
             numbers = [int(n) for n in random.integers(low, high, 1 + level)]
             signs = [("+", "-", "*")[int(i)] for i in random.integers(0, 3, level)]
             expression = str(numbers[0]) + "".join(f" {s} {n}" for s, n in zip(signs, numbers[1:], strict=True))
-            if expression in seen or role_of("agent", expression) != role:
+            if role_of("agent", expression) != role or not draws.is_new(expression):
                 continue
-            seen.add(expression)
-            fruitless = 0
             value = evaluate(parse(expression).postfix)
             assert value is not None and value[1] == 1, "whole numbers without a division stay whole"
             reference = {"answer": str(value[0]), "calls": [["python", expression]]}

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
+from rlvrlab.envs.answers import KEPT, Draws, in_turn, squeezed, unthought
 from rlvrlab.envs.base import DataSetEnvironment, Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
 from rlvrlab.envs.data_files import Row
@@ -128,16 +128,12 @@ class Clrs(DataSetEnvironment):
 
     def _runs(self, name: str, length: int, role: Role, seed: int) -> Iterator[Run]:
         random = generator(seed, "clrs", name, length, self.trace, role)
-        seen: set[str] = set()
-        fruitless = 0
-        while fruitless < FRUITLESS:
-            fruitless += 1
+        draws = Draws(FRUITLESS)
+        for _ in draws:
             inputs, field, answer, states, initial = TASKS[name](random, length)
             # As for given rows, the role belongs to the inputs.
-            if inputs in seen or role_of("clrs", inputs) != role:
+            if role_of("clrs", inputs) != role or not draws.is_new(inputs):
                 continue
-            seen.add(inputs)
-            fruitless = 0
             if self.trace:
                 inputs, field = f"{inputs}, initial_trace: {initial}", f"trace | {field}"
                 answer = f"{', '.join(states)} | {answer}"

@@ -16,6 +16,7 @@ from rlvrlab.envs.base import CHECKED_PROBLEMS, Followed, JudgesTogether
 from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.envs.split import ROLES
 from rlvrlab.errors import JudgeLost, UserError
+from rlvrlab.judge.tasks import CallsTask, TestsTask
 from rlvrlab.types import LIMIT, Check, ErrorKind, Problem, Verdict, unjudged
 
 if TYPE_CHECKING:
@@ -67,8 +68,6 @@ class JudgedEnvironment(JudgesTogether):
 
     def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
         """What the programs of these answers do on their tests; one job in the jail for each, and no verdict."""
-        from rlvrlab.judge.tasks import CallsTask, TestsTask
-
         calls: dict[int, tuple[CallsTask | TestsTask, str]] = {}
         for at, (problem, text) in enumerate(items):
             with suppress(Exception):  # an answer that cannot be prepared was not judged either

@@ -9,6 +9,7 @@ from random import Random
 from string import ascii_uppercase as LETTERS
 from typing import NamedTuple
 
+from rlvrlab.envs.answers import Draws
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
@@ -55,26 +56,21 @@ def produce(batch: Batch) -> list[Problem]:
 
 def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]]:
     random = Random(key_bits("graph", batch.seed, batch.task, batch.level, batch.band, batch.role))
-    seen: set[int] = set()
-    fruitless = 0
+    draws = Draws(FRUITLESS_DRAWS)
     wanted = random.random() < 0.5
-    while fruitless < FRUITLESS_DRAWS:
-        fruitless += 1
+    for _ in draws:
         instance = task.draw(random, random.randint(*batch.band))
         if instance is None:
             continue
         shape = instance.shape
-        if shape in seen or role_of_key(shape) != batch.role:
+        if shape in draws.seen or role_of_key(shape) != batch.role:
             continue
         solution = task.solve(instance)
         if solution is None or not task.worth_asking(instance, solution):
             continue
-        if task.balanced and solution.optimum != wanted:
-            continue
-        seen.add(shape)
-        fruitless = 0
-        wanted = random.random() < 0.5
-        yield instance, shape, solution
+        if (not task.balanced or solution.optimum == wanted) and draws.is_new(shape):
+            wanted = random.random() < 0.5
+            yield instance, shape, solution
 
 
 def lettered(instance: Instance) -> Instance:

@@ -8,7 +8,7 @@ from math import gcd
 
 import numpy as np
 
-from rlvrlab.envs.answers import squeezed
+from rlvrlab.envs.answers import Draws, squeezed
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item
 from rlvrlab.envs.split import role_of
 from rlvrlab.randomness import generator
@@ -21,14 +21,10 @@ CHOICES = 5
 def items(role: Role, seed: int) -> Iterator[Item]:
     """Distinct exercises of a role in keyed order, kinds in turn; ends when nothing new turns up for long."""
     random = generator(seed, "mathematics", role)
-    seen: set[str] = set()
-    fruitless = turn = 0
-    while fruitless < FRUITLESS:
-        item = KINDS[turn % len(KINDS)](random)
-        fruitless += 1
-        if item.question not in seen and role_of("mathematics", squeezed(item.question)) == role:
-            seen.add(item.question)
-            fruitless, turn = 0, turn + 1
+    draws = Draws(FRUITLESS)
+    for _ in draws:
+        item = KINDS[len(draws.seen) % len(KINDS)](random)
+        if role_of("mathematics", squeezed(item.question)) == role and draws.is_new(item.question):
             yield item
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import in_turn
+from rlvrlab.envs.answers import Draws, in_turn
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
 from rlvrlab.envs.code.rewriting import same_program
 from rlvrlab.envs.json_values import distinct_keys
@@ -172,12 +172,8 @@ class Minicode(JudgedEnvironment):
 
     def _stream(self, skill: str, level: int, role: Role, seed: int) -> Iterator[Problem]:
         random = Random(key_bits(seed, "minicode", skill, level, role))
-        seen: set[str] = set()
-        fruitless = 0
-        while fruitless < FRUITLESS_DRAWS:
-            fruitless += 1
+        draws = Draws(FRUITLESS_DRAWS)
+        for _ in draws:
             problem = draw_problem(skill, level, role, random, self.tests, self.examples, self.style)
-            if problem is not None and problem.prompt not in seen:
-                seen.add(problem.prompt)
-                fruitless = 0
+            if problem is not None and draws.is_new(problem.prompt):
                 yield problem

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
+from rlvrlab.envs.answers import Draws
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import Contents, filled
 from rlvrlab.envs.sql.questions import LEVELS, Draw, Question
@@ -38,23 +39,19 @@ class Made(NamedTuple):
 def made_problems(level: int, role: Role, seed: int) -> Iterator[Made]:
     """Distinct problems of a role in keyed order; ends when nothing new turns up for long."""
     random = generator(seed, "sql", level, role)
-    seen: set[tuple[str, ...]] = set()
-    fruitless = 0
-    while fruitless < FRUITLESS:
-        fruitless += 1
+    draws = Draws(FRUITLESS)
+    for _ in draws:
         schema = drawn_schema(random)
         draw = Draw(schema, random)
         question = draw.pick(LEVELS[level])(draw)
         words = (*schema.statements, question.text)
         # The role belongs to the query: other contents or columns beside it do not make it another question.
-        if words in seen or role_of("sql", question.gold) != role:
+        if words in draws.seen or role_of("sql", question.gold) != role:
             continue
         shown, *twins = (drawn_contents(schema, random) for _ in range(1 + TWINS))
         constants = constants_in(question.gold)
         contents = [shown, *(with_borders(schema, twin, constants, 4 * i) for i, twin in enumerate(twins))]
-        if _is_sound(schema, contents, question):
-            seen.add(words)
-            fruitless = 0
+        if _is_sound(schema, contents, question) and draws.is_new(words):
             yield Made(level, schema.statements, contents, question)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvrlab.envs.answers import Draws
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.zebra.solver import PLACED, RELATIONS, Clue, Grid, solutions
 from rlvrlab.randomness import generator, key_bits
@@ -47,14 +48,10 @@ class Puzzle(NamedTuple):
 def puzzles(level: int, role: Role, seed: int) -> Iterator[Puzzle]:
     """Distinct puzzles of a role in keyed order; ends when nothing new turns up for long."""
     random = generator(seed, "zebra", level, role)
-    seen: set[Puzzle] = set()
-    fruitless = 0
-    while fruitless < FRUITLESS:
-        fruitless += 1
+    draws = Draws(FRUITLESS)
+    for _ in draws:
         puzzle = _moved(_drawn(level, random), role, random)
-        if puzzle is not None and puzzle not in seen:
-            seen.add(puzzle)
-            fruitless = 0
+        if puzzle is not None and draws.is_new(puzzle):
             yield puzzle
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rlvrlab.errors import LabError
 from rlvrlab.evals.compare import QUESTIONS, compare_folders
 from rlvrlab.evals.matching import matching
@@ -127,8 +129,6 @@ def _card_test(cards: list[list[tuple[RunRecord, CardRecord]]], names: list[str]
         text = "the cards of the two sides are on different problems; `rlvr eval --run RUN` for each asks the same"
         folder.miss("paired test", text)
         return None
-    import numpy as np
-
     before, after = (np.array([[card.outcomes[key] for key in shared] for _, card in group]) for group in cards)
     difference = compare_seeds(before, after)
     row = {"what": "accepted@1 on test problems", "before": rounded(before.mean()), "after": rounded(after.mean()),

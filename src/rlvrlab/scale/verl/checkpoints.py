@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rlvrlab.errors import CheckpointError
 from rlvrlab.train import checkpoint
 from rlvrlab.train.state import State
@@ -75,8 +77,6 @@ class _Sharded:
 
     def gramian(self, vectors: list[None]) -> dict[str, list[list[float]]]:
         """See snapshot."""
-        import numpy as np
-
         return {"global": np.zeros((1, 1))}  # type: ignore[dict-item]
 
     def release(self, vectors: list[None]) -> None:

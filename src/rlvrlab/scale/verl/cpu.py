@@ -62,11 +62,16 @@ class _Cpu:
     vendor_name = property(lambda self: "cpu")
     device_module = property(lambda self: _DEVICE)
 
-    def is_available(self) -> bool:
+    def _true(self, *_: Any, **__: Any) -> bool:
         return True
 
-    def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        return True
+    is_available = is_platform_available = _true
+
+    def _nothing(self, *_: Any, **__: Any) -> None:
+        """There is no device to set, to wait for, to free or to watch."""
+
+    set_device = synchronize = empty_cache = set_allocator_settings = _nothing
+    profiler_start = profiler_stop = cudart = _nothing
 
     def current_device(self) -> str:
         return "cpu"
@@ -74,24 +79,12 @@ class _Cpu:
     def device_count(self) -> int:
         return 1
 
-    def set_device(self, device_index: int) -> None:
-        pass
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        pass
-
     def manual_seed(self, seed: int) -> None:
         import torch
 
         torch.manual_seed(seed)
 
     manual_seed_all = manual_seed
-
-    def set_allocator_settings(self, settings: str) -> None:
-        pass
-
-    def empty_cache(self) -> None:
-        pass
 
     def get_device_capability(self, device_id: int = 0) -> tuple[None, None]:
         return None, None
@@ -105,12 +98,6 @@ class _Cpu:
     def nvtx_range(self, message: str) -> Any:
         return contextlib.nullcontext()
 
-    def profiler_start(self) -> None:
-        pass
-
-    def profiler_stop(self) -> None:
-        pass
-
     def ray_resource_name(self) -> str:
         return "GPU"
 
@@ -122,6 +109,3 @@ class _Cpu:
 
     def is_ipc_supported(self) -> bool:
         return False
-
-    def cudart(self) -> None:
-        return None

@@ -15,7 +15,7 @@ function changeWords(told) {
     " → ",
     bare(after),
     " % ",
-    h("span", { className: "gain" }, `(${points(difference.mean)} points ${bracket(difference, points)})`),
+    el("span.gain", `(${points(difference.mean)} points ${bracket(difference, points)})`),
   ];
 }
 
@@ -25,25 +25,23 @@ function answerBox(told) {
   return h(
     "div",
     { className: `answer-box ${told.tone}` },
-    h(
-      "p",
-      { className: "sentence" },
-      h("b", {}, h("span", { className: "mark-sign", "aria-hidden": "true" }, MARKS[told.tone] || ""), ` ${told.word}`),
+    el(
+      "p.sentence",
+      el("b", h("span", { className: "mark-sign", "aria-hidden": "true" }, MARKS[told.tone] || ""), ` ${told.word}`),
       told.after ? ": " : ".",
       changeWords(told),
-      told.about ? h("span", { className: "about" }, told.after ? `, ${told.about}` : told.about) : null,
+      told.about ? el("span.about", told.after ? `, ${told.about}` : told.about) : null,
     ),
     told.why.length
-      ? h(
-          "ul",
-          { className: "reasons" },
+      ? el(
+          "ul.reasons",
           told.why.map((one) =>
-            h("li", {}, sourced(one.why, one.from), one.try ? [h("br", {}), h("b", {}, "Try: "), one.try] : null),
+            el("li", sourced(one.why, one.from), one.try ? [el("br"), el("b", "Try: "), one.try] : null),
           ),
         )
       : null,
-    told.phases.map((words) => h("p", { className: "note" }, words)),
-    told.caution ? h("p", { className: "note" }, told.caution) : null,
+    told.phases.map((words) => el("p.note", words)),
+    told.caution ? el("p.note", told.caution) : null,
   );
 }
 
@@ -51,56 +49,46 @@ function viewOverview(data) {
   const main = app.sections.curves?.data.main.series.filter((line) => line.x.length) || [];
   const ended = { finished: "", running: "" }[data.status] ?? "caution";
   return [
-    data.question ? h("p", { className: "question" }, data.question) : null,
+    data.question ? el("p.question", data.question) : null,
     h(
       "div",
       { className: main.length ? "opening" : "" },
-      h(
+      el(
         "div",
-        {},
         data.answer ? answerBox(data.answer) : null,
         data.why || data.go_on
-          ? h("p", { className: `callout ${ended}` }, data.why, data.go_on ? [h("br", {}), data.go_on] : null)
+          ? h("p", { className: `callout ${ended}` }, data.why, data.go_on ? [el("br"), data.go_on] : null)
           : null,
         progressBar(data.progress),
       ),
       main.length ? curvePlot(app.sections.curves, main, { title: "Accuracy by step", height: 250 }) : null,
     ),
     resultTiles(data),
-    h(
+    el(
       "details",
-      {},
-      h("summary", {}, "Facts"),
-      h(
-        "dl",
-        { className: "facts wide" },
-        data.facts.map((fact) => h("div", {}, h("dt", {}, fact.name), h("dd", {}, sourced(fact.value, fact.from)))),
-      ),
+      el("summary", "Facts"),
+      factList(data.facts.map((fact) => [fact.name, sourced(fact.value, fact.from)])),
     ),
   ];
 }
 
 function progressBar(progress) {
   const done = progress.total ? Math.min(1, progress.step / progress.total) : null;
-  return h(
-    "div",
-    { className: "progress" },
-    h(
-      "div",
-      { className: "row" },
-      h(
+  return el(
+    "div.progress",
+    el(
+      "div.row",
+      el(
         "span",
-        {},
         "step ",
         sourced(number(progress.step), progress.from),
         progress.total ? ` of ${number(progress.total)}` : "",
         progress.phase ? ` · ${progress.phase}` : "",
       ),
-      h(
+      el(
         "span",
-        {},
         `${duration(progress.spent_s)} spent`,
-        known(progress.left_s) ? h("b", {}, ` · about ${duration(progress.left_s)} left`) : "",
+        known(progress.left_s) ? el("b", ` · about ${duration(progress.left_s)} left`) : "",
       ),
     ),
     done === null ? null : h("progress", { max: 1, value: done, "aria-label": "steps done" }, percent(done)),
@@ -125,7 +113,7 @@ function resultTiles(data) {
     const when = !moved ? "before" : going ? "during" : "after";
     tiles.push(headlineTile(`dev · ${one.data} · ${when} ${one.phase}`, one.last, moved ? note : "not measured since"));
   });
-  return tiles.length ? h("div", { className: "tiles" }, tiles) : null;
+  return tiles.length ? el("div.tiles", tiles) : null;
 }
 
 // What went wrong: what is out of range with what to do, warnings, and behind a fold what is well.
@@ -138,15 +126,14 @@ function viewHealth(data) {
   return [
     on.length || data.warnings.length
       ? null
-      : h("p", { className: "note" }, "Nothing that the record tells of: no warnings, every watched metric in its range."),
-    on.length ? h("ul", { className: "lights" }, on.map(viewLight)) : null,
-    data.warnings.length ? [h("h3", {}, "Warnings"), eventList(data.warnings)] : null,
+      : el("p.note", "Nothing that the record tells of: no warnings, every watched metric in its range."),
+    on.length ? el("ul.lights", on.map(viewLight)) : null,
+    data.warnings.length ? [el("h3", "Warnings"), eventList(data.warnings)] : null,
     rest.length
-      ? h(
+      ? el(
           "details",
-          {},
-          h("summary", {}, `${well} in range, ${rest.length - well} not recorded`),
-          h("ul", { className: "lights" }, rest.map(viewLight)),
+          el("summary", `${well} in range, ${rest.length - well} not recorded`),
+          el("ul.lights", rest.map(viewLight)),
         )
       : null,
   ];
@@ -159,9 +146,9 @@ function viewPhases(data) {
   return [
     ...drawn,
     data.earlier.length
-      ? [h("h3", {}, "Before it was made longer"), data.earlier.map((words) => h("p", {}, words))]
+      ? [el("h3", "Before it was made longer"), data.earlier.map((words) => el("p", words))]
       : null,
-    h("details", { open: !drawn.length }, h("summary", {}, "Every measure by phase"), viewGrid(data)),
+    h("details", { open: !drawn.length }, el("summary", "Every measure by phase"), viewGrid(data)),
   ];
 }
 
@@ -197,7 +184,7 @@ function phaseFigure(steps) {
             d: path([[toX(from), toY(line[from].point.value)], [x, y]]),
             style: { stroke: colour(1), "stroke-dasharray": "5 4" },
           }),
-          s("text", { className: "point-name", x: x + 10, y: y + 22 }, `${one.name} (control)`),
+          lettering("point-name", x + 10, y + 22, `${one.name} (control)`),
         );
         whiskers(svg, x, toY, one.after, colour(1));
       }
@@ -214,11 +201,12 @@ function phaseFigure(steps) {
 
 function whiskers(svg, x, toY, point, stroke) {
   if (known(point.low) && known(point.high))
-    svg.append(s("line", { className: "error", x1: x, x2: x, y1: toY(point.low), y2: toY(point.high), style: { stroke } }));
+    svg.append(straight("error", [x, x], [toY(point.low), toY(point.high)], stroke));
   svg.append(s("circle", { className: "dot", cx: x, cy: toY(point.value), r: 4.5, style: { fill: stroke } }));
 }
 
 function phaseTable(steps) {
+  const words = { higher: "better", lower: "worse" };
   return table(
     ["phase", "started from", "before", "after", "difference, points", "95 % interval", "p", ""],
     steps.map((one) => {
@@ -231,13 +219,7 @@ function phaseTable(steps) {
         gap ? points(gap.mean) : "–",
         gap ? range(gap.low, gap.high, points) : "",
         gap ? chance(gap.p) : "",
-        gap
-          ? h(
-              "span",
-              { className: `verdict ${gap.verdict === "not shown" ? "unclear" : gap.verdict}` },
-              { higher: "better", lower: "worse" }[gap.verdict] || "no difference shown",
-            )
-          : "no pairs",
+        gap ? verdictMark(gap.verdict, words[gap.verdict] || "no difference shown") : "no pairs",
       ];
     }),
   );

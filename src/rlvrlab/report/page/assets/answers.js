@@ -26,69 +26,42 @@ function answerDetail(all, state, redraw) {
   const i = state.found[state.at];
   const other = state.comparing ? (state.other ?? firstOther(all, i)) : null;
   const alike = others(all, i);
-  const toggle = h(
-    "button",
-    {
-      type: "button",
-      className: "quiet",
-      "aria-pressed": state.comparing ? "true" : "false",
-      disabled: !alike.length,
-      on: {
-        click: () => {
-          state.comparing = !state.comparing;
-          redraw();
-        },
-      },
-    },
-    alike.length
-      ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more on this prompt)`
-      : "no other answer to this prompt",
-  );
+  const turn = () => {
+    state.comparing = !state.comparing;
+    redraw();
+  };
+  const words = alike.length
+    ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more on this prompt)`
+    : "no other answer to this prompt";
+  const toggle = button(words, turn, { "aria-pressed": String(state.comparing), disabled: !alike.length });
   const marks =
     other === null ? [null, null] : differences(all.text(all.completion[other]), all.text(all.completion[i]));
   return [
-    h("div", { className: "row spread" }, h("code", { className: "id" }, all.id[i]), toggle),
-    h("h4", {}, "Prompt"),
+    el("div.row.spread", el("code.id", all.id[i]), toggle),
+    el("h4", "Prompt"),
     block(all, all.prompt[i]),
-    all.previous[i] >= 0 ? [h("h4", {}, "Earlier turns"), block(all, all.previous[i])] : null,
+    all.previous[i] >= 0 ? [el("h4", "Earlier turns"), block(all, all.previous[i])] : null,
     h(
       "div",
       { className: other === null ? "" : "sides" },
       other === null ? null : oneAnswer(all, other, marks[0], chooser(all, state, alike, other, redraw)),
-      oneAnswer(all, i, marks[1], other === null ? null : h("b", { className: "which" }, sideName(all, i))),
+      oneAnswer(all, i, marks[1], other === null ? null : el("b.which", sideName(all, i))),
     ),
-    all.reference[i] >= 0 ? h("details", {}, h("summary", {}, "Reference"), block(all, all.reference[i])) : null,
-  ]
-    .flat(Infinity)
-    .filter(Boolean);
+    all.reference[i] >= 0 ? el("details", el("summary", "Reference"), block(all, all.reference[i])) : null,
+  ];
 }
 
 const sideName = (all, i) =>
-  [all.text(all.side[i]), known(all.step[i]) ? `step ${all.step[i]}` : ""].filter(Boolean).join(" · ") || "this answer";
+  dotted(all.text(all.side[i]), known(all.step[i]) ? `step ${all.step[i]}` : "") || "this answer";
 
 function chooser(all, state, alike, other, redraw) {
-  const select = h(
-    "select",
-    {
-      "aria-label": "Compare with",
-      on: {
-        change: () => {
-          state.other = Number(select.value);
-          redraw();
-        },
-      },
-    },
-    alike
-      .slice(0, 200)
-      .map((one) =>
-        h(
-          "option",
-          { value: one, selected: one === other },
-          `${SIGN[all.correct[one]][0]} ${sideName(all, one)} · ${all.text(all.completion[one]).slice(0, 40)}`,
-        ),
-      ),
-  );
-  return select;
+  const named = (one) =>
+    `${SIGN[all.correct[one]][0]} ${sideName(all, one)} · ${all.text(all.completion[one]).slice(0, 40)}`;
+  const options = alike.slice(0, 200).map((one) => [one, named(one)]);
+  return selection({ "aria-label": "Compare with" }, options, other, (value) => {
+    state.other = Number(value);
+    redraw();
+  });
 }
 
 function oneAnswer(all, i, marks, head) {
@@ -97,26 +70,24 @@ function oneAnswer(all, i, marks, head) {
   const from = { file: all.text(all.file[i]), line: all.line[i], step: all.step[i] };
   const pills = [
     h("span", { className: `pill ${word}` }, `${sign} ${word}`),
-    known(all.reward[i]) ? h("span", { className: "pill" }, "reward ", sourced(number(all.reward[i]), from)) : null,
+    known(all.reward[i]) ? el("span.pill", "reward ", sourced(number(all.reward[i]), from)) : null,
     all.error[i] >= 0 && all.text(all.error[i]) !== "none"
-      ? h("span", { className: "pill" }, all.text(all.error[i]))
+      ? el("span.pill", all.text(all.error[i]))
       : null,
-    all.finish[i] >= 0 ? h("span", { className: "pill" }, `ended: ${all.text(all.finish[i])}`) : null,
-    known(all.tokens[i]) ? h("span", { className: "pill" }, `${number(all.tokens[i])} tokens`) : null,
-    all.flags[i].map((flag) => h("span", { className: "pill flag" }, `⚑ ${flag}`)),
-    all.turn[i] ? h("span", { className: "pill" }, `turn ${all.turn[i]}`) : null,
+    all.finish[i] >= 0 ? el("span.pill", `ended: ${all.text(all.finish[i])}`) : null,
+    known(all.tokens[i]) ? el("span.pill", `${number(all.tokens[i])} tokens`) : null,
+    all.flags[i].map((flag) => el("span.pill.flag", `⚑ ${flag}`)),
+    all.turn[i] ? el("span.pill", `turn ${all.turn[i]}`) : null,
   ];
-  return h(
-    "div",
-    { className: "answer" },
+  return el(
+    "div.answer",
     head,
-    h("div", { className: "pills" }, pills),
+    el("div.pills", pills),
     block(all, all.completion[i], marks),
-    all.detail[i] >= 0 ? h("p", { className: "note" }, all.text(all.detail[i])) : null,
+    all.detail[i] >= 0 ? el("p.note", all.text(all.detail[i])) : null,
     Object.keys(parts).length
-      ? h(
-          "p",
-          { className: "parts" },
+      ? el(
+          "p.parts",
           Object.entries(parts)
             .map(([name, value]) => `${name} ${known(value) ? number(value) : value}`)
             .join(" · "),
@@ -130,12 +101,11 @@ function block(all, index, marks) {
   const body = marks
     ? marks.map(([line, same]) => h("span", { className: same ? "same" : "differs" }, `${line}\n`))
     : text || "(empty)";
-  return h(
+  return el(
     "div",
-    {},
     h("pre", { dir: "ltr", tabindex: "0" }, body),
     all.cut[index]
-      ? h("p", { className: "note" }, `Cut: the whole has ${number(all.cut[index])} characters, see its file.`)
+      ? el("p.note", `Cut: the whole has ${number(all.cut[index])} characters, see its file.`)
       : null,
   );
 }

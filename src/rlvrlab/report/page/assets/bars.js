@@ -19,59 +19,23 @@ function stackPlot(title, bars, kinds, paint, options = {}) {
       const every = Math.ceil(58 / each);
       bars.forEach((bar, i) => {
         let sum = 0;
+        const stepped = typeof bar.x === "number";
         const size = Math.min(64, Math.max(1, each * 0.82));
         const x = toX(i) - size / 2;
         for (const kind of kinds) {
           const count = bar.counts[kind] || 0;
           if (!count) continue;
-          svg.append(
-            s("rect", {
-              x,
-              width: size,
-              y: toY(sum + count),
-              height: Math.max(0, toY(sum) - toY(sum + count)),
-              style: { fill: paint(kind) },
-              className: kind === "unjudged" ? "unjudged" : "",
-            }),
-          );
+          const [top, bottom] = [toY(sum + count), toY(sum)];
+          const look = { style: { fill: paint(kind) } };
+          svg.append(rectangle(kind === "unjudged" ? kind : "", x, top, size, Math.max(0, bottom - top), look));
           sum += count;
         }
         if (i % every === 0)
-          svg.append(
-            s(
-              "text",
-              { className: "tick", x: toX(i), y: box.bottom + 15, "text-anchor": "middle" },
-              typeof bar.x === "number" ? number(bar.x) : bar.x,
-            ),
-          );
-        svg.append(
-          s("rect", {
-            className: "area",
-            x: toX(i) - each / 2,
-            width: each,
-            y: box.top,
-            height: box.bottom - box.top,
-            on: {
-              pointermove: (event) =>
-                tip(
-                  event,
-                  typeof bar.x === "number" ? `step ${bar.x}` : bar.x,
-                  kinds
-                    .filter((kind) => bar.counts[kind])
-                    .map((kind) => [
-                      paint(kind),
-                      kind,
-                      `${number(bar.counts[kind])}  (${percent(bar.counts[kind] / total(bar))})`,
-                    ]),
-                ),
-              pointerleave: untip,
-              click: (event) => {
-                untip();
-                tellSource(bar.from, event.currentTarget);
-              },
-            },
-          }),
-        );
+          svg.append(lettering("tick", toX(i), box.bottom + 15, stepped ? number(bar.x) : bar.x, "middle"));
+        const share = (kind) => `${number(bar.counts[kind])}  (${percent(bar.counts[kind] / total(bar))})`;
+        const told = kinds.filter((kind) => bar.counts[kind]).map((kind) => [paint(kind), kind, share(kind)]);
+        const on = pointed(stepped ? `step ${bar.x}` : bar.x, told, (mark) => tellSource(bar.from, mark));
+        svg.append(rectangle("area", toX(i) - each / 2, box.top, each, box.bottom - box.top, { on }));
       });
     },
     { legend: legend(lines), label },

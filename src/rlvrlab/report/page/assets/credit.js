@@ -3,7 +3,7 @@
 function viewCredit(data, section) {
   const state = (app.memory[section.id] ??= { at: 0 });
   if (!data.answers[state.at]) state.at = 0;
-  const body = h("div", { className: "credit" });
+  const body = el("div.credit");
   const trained = data.answers.some((one) => one.steps.some((step) => "advantage" in step));
   const words = ({ credit, examined }) => {
     if (examined === false) return "not examined";
@@ -11,42 +11,28 @@ function viewCredit(data, section) {
     if (data.estimator === "leave_one_out") return `delete this step → success ${signed(-credit)}`;
     return `credit ${signed(credit)} (${data.estimator})`;
   };
-  const select = h(
-    "select",
-    {
-      "aria-label": "Answer",
-      on: {
-        change: () => {
-          state.at = Number(select.value);
-          draw();
-        },
-      },
-    },
-    data.answers.map((one, i) =>
-      h(
-        "option",
-        { value: i, selected: i === state.at },
-        `${one.correct ? "✓" : one.correct === false ? "✕" : "?"} ${one.id}`,
-      ),
-    ),
-  );
+  const judged = ({ correct }) => SIGN[correct ? 1 : correct === false ? 0 : -1];
+  const named = data.answers.map((one, i) => [i, `${judged(one)[0]} ${one.id}`]);
+  const select = selection({ "aria-label": "Answer" }, named, state.at, (value) => {
+    state.at = Number(value);
+    draw();
+  });
   function draw() {
     const one = data.answers[state.at];
     const most = one.most || 1;
+    const [sign, word] = judged(one);
     const said = h("p", { className: "said", "aria-live": "polite" }, "Point at a step, or walk with Tab.");
     const paint = (credit) =>
       known(credit)
         ? `color-mix(in srgb, var(${credit < 0 ? "--neg" : "--pos"}) ${Math.round((70 * Math.abs(credit)) / most)}%, transparent)`
         : "var(--hatch)";
     const rows = creditLines(one).map(({ parts, first }, i) =>
-      h(
-        "div",
-        { className: "code-line" },
-        h("span", { className: "line-number" }, String(i + 1)),
-        h("span", { className: "amount" }, first ? (known(first.credit) ? signed(first.credit) : "?") : ""),
-        h(
-          "span",
-          { className: "gauge" },
+      el(
+        "div.code-line",
+        el("span.line-number", String(i + 1)),
+        el("span.amount", first ? (known(first.credit) ? signed(first.credit) : "?") : ""),
+        el(
+          "span.gauge",
           first && known(first.credit)
             ? h("i", {
                 style: {
@@ -56,11 +42,10 @@ function viewCredit(data, section) {
               })
             : null,
         ),
-        h(
-          "span",
-          { className: "text" },
+        el(
+          "span.text",
           parts.map(([text, step]) => {
-            if (!step) return h("span", {}, text);
+            if (!step) return el("span", text);
             const share = known(step.advantage) ? ` · advantage ${signed(step.advantage)}` : "";
             const told = `${words(step)}${share}${step.kind ? ` · ${step.kind}` : ""}`;
             const tell = () => {
@@ -87,43 +72,24 @@ function viewCredit(data, section) {
         ? h("a", { href: route("rollouts", { id: one.id }) }, "open among the answers")
         : null;
     body.replaceChildren(
-      h(
-        "div",
-        { className: "pills" },
-        h(
-          "span",
-          { className: `pill ${one.correct ? "right" : one.correct === false ? "wrong" : "unjudged"}` },
-          one.correct ? "✓ right" : one.correct === false ? "✕ wrong" : "? unjudged",
-        ),
-        h("span", { className: "pill" }, "reward ", sourced(number(one.reward), one.from)),
+      el(
+        "div.pills",
+        h("span", { className: `pill ${word}` }, `${sign} ${word}`),
+        el("span.pill", "reward ", sourced(number(one.reward), one.from)),
         link,
       ),
-      h("div", { className: "heat" }, rows),
+      el("div.heat", rows),
       said,
     );
   }
   draw();
+  const method = `${data.estimator.replaceAll("_", " ")}${data.label ? `, ${data.label}` : ""}`;
   return [
-    h(
-      "div",
-      { className: "row" },
-      select,
-      h("span", { className: "note" }, `${data.estimator.replaceAll("_", " ")}${data.label ? `, ${data.label}` : ""}`),
-    ),
+    el("div.row", select, el("span.note", method)),
     body,
-    h(
-      "p",
-      { className: "scale" },
-      h("i", { className: "swatch", style: { background: "var(--neg)" } }),
-      "harms",
-      h("i", { className: "swatch", style: { background: "var(--pos)" } }),
-      "earns",
-      h("i", { className: "swatch hatch" }),
-      trained ? "unknown, or not examined" : "unknown",
-    ),
-    h(
-      "p",
-      { className: "note" },
+    signScale("earns", el("i.swatch.hatch"), trained ? "unknown, or not examined" : "unknown"),
+    el(
+      "p.note",
       trained
         ? "Advantage: the mean over the step's tokens as they were trained on, credit included; none where the group was not."
         : "Advantages of the steps are kept by training with [credit], not by rlvr credit.",

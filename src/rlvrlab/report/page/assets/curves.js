@@ -76,79 +76,52 @@ function chartBar(section, redraw) {
     (axis) => axis === "step" || clocks.some((clock) => clock[axis]?.[clock[axis].length - 1] > 0),
   );
   const choice = (name, label, values) => {
-    const select = h(
-      "select",
-      {
-        "aria-label": label,
-        data: { field: name },
-        on: {
-          change: () => {
-            fields[name] = select.value;
-            redraw();
-          },
-        },
-      },
-      values.map((value) => h("option", { value, selected: value === fields[name] }, value === "seconds" ? "time" : value)),
-    );
-    return h("label", {}, label, select);
+    const options = values.map((value) => [value, value === "seconds" ? "time" : value]);
+    const select = selection({ "aria-label": label, data: { field: name } }, options, fields[name], (value) => {
+      fields[name] = value;
+      redraw();
+    });
+    return el("label", label, select);
   };
-  const log = h("input", {
-    type: "checkbox",
-    checked: fields.log,
-    data: { field: "log" },
-    on: {
-      change: () => {
-        fields.log = log.checked;
-        redraw();
-      },
-    },
+  const log = tickBox(fields.log, { field: "log" }, (ticked) => {
+    fields.log = ticked;
+    redraw();
   });
   return h(
     "div",
     { className: "chart-fields", role: "group", "aria-label": "Charts" },
     axes.length > 1 ? choice("axis", "x axis", axes) : null,
     choice("smoothing", "smoothing", Object.keys(SMOOTHING)),
-    h("label", {}, log, "log scale"),
+    el("label", log, "log scale"),
   );
 }
 
 function viewCurves(data, section) {
-  const body = h("div", {});
+  const body = el("div");
   const small = (panel) => {
     const key = panel.series.length ? panel.series[0].key || panel.name : panel.name;
     const share = isShare(key) && panel.series.every((line) => line.y.every((v) => !known(v) || (v >= 0 && v <= 1)));
     return curvePlot(section, panel.series, { title: panel.name, height: 150, small: true, unit: share ? "%" : unitOf(key) });
   };
   const draw = () =>
-    body.replaceChildren(
-      ...[
-        data.main.series.length
-          ? curvePlot(section, data.main.series, { title: "Accuracy", height: 320 })
-          : h("p", { className: "empty" }, "No accuracy is recorded yet."),
-        data.skills.length
-          ? [h("h3", {}, "By skill, held out"), h("div", { className: "multiples" }, data.skills.map(small))]
-          : null,
-        data.others.length ? metricsBrowser(data.others, small, (app.memory[section.id] ??= {})) : null,
-      ]
-        .flat(Infinity)
-        .filter(Boolean),
+    refill(
+      body,
+      data.main.series.length
+        ? curvePlot(section, data.main.series, { title: "Accuracy", height: 320 })
+        : el("p.empty", "No accuracy is recorded yet."),
+      data.skills.length ? [el("h3", "By skill, held out"), el("div.multiples", data.skills.map(small))] : null,
+      data.others.length ? metricsBrowser(data.others, small, (app.memory[section.id] ??= {})) : null,
     );
   draw();
   return [chartBar(section, draw), body];
 }
 
 function metricsBrowser(panels, draw, memory) {
-  const grid = h("div", { className: "multiples" });
+  const grid = el("div.multiples");
   const shown = 6;
-  const more = h("button", {
-    type: "button",
-    className: "quiet",
-    on: {
-      click: () => {
-        memory.open = !memory.open;
-        update();
-      },
-    },
+  const more = button("", () => {
+    memory.open = !memory.open;
+    update();
   });
   const find = h("input", {
     type: "search",
@@ -172,8 +145,5 @@ function metricsBrowser(panels, draw, memory) {
     more.textContent = open ? "show fewer" : `show all ${panels.length} metrics`;
   }
   update();
-  return [
-    h("div", { className: "row spread" }, h("h3", {}, "Metrics"), h("span", { className: "row" }, find, more)),
-    grid,
-  ];
+  return [el("div.row.spread", el("h3", "Metrics"), el("span.row", find, more)), grid];
 }

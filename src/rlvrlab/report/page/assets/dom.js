@@ -18,7 +18,44 @@ function fill(node, properties, children) {
 }
 
 const h = (tag, properties, ...children) => fill(document.createElement(tag), properties, children);
+// An element with classes and no other properties: el("p.note", "words").
+function el(name, ...children) {
+  const [tag, ...classes] = name.split(".");
+  return h(tag, { className: classes.join(" ") || null }, children);
+}
 const s = (tag, properties, ...children) => fill(document.createElementNS(SVG, tag), properties, children);
+
+// Other children in the place of those that a node has; what is null is left out.
+function refill(node, ...children) {
+  node.replaceChildren();
+  fill(node, {}, children);
+}
+
+const button = (words, act, properties) =>
+  h("button", { type: "button", className: "quiet", ...properties, on: { click: act } }, words);
+
+// A box to tick; `act` is told whether it is ticked.
+function tickBox(checked, data, act) {
+  const box = h("input", { type: "checkbox", checked, data, on: { change: () => act(box.checked) } });
+  return box;
+}
+
+// A list to choose from, of [value, words]; `act` is told the value that was chosen.
+function selection(properties, options, chosen, act) {
+  const select = h(
+    "select",
+    { ...properties, on: { change: () => act(select.value) } },
+    options.map(([value, words]) => h("option", { value, selected: value === chosen }, words)),
+  );
+  return select;
+}
+
+const swatch = (paint) => h("i", { className: "swatch", style: { background: paint } });
+const factList = (facts) =>
+  el("dl.facts.wide", facts.map(([name, value]) => el("div", el("dt", name), el("dd", value))));
+
+// Facts in one line; those that are not known are left out.
+const dotted = (...facts) => facts.filter(Boolean).join(" · ");
 
 // Control characters and signs that turn the direction of writing are shown, not obeyed.
 const INVISIBLE =
@@ -76,34 +113,17 @@ function duration(seconds) {
 // A number that tells where it comes from: file, line, step and key, and the command that shows it.
 function sourced(text, from, extra) {
   if (!from || !from.file) return h("span", extra, text);
-  const told = describe(from);
-  return h(
-    "button",
-    {
-      type: "button",
-      className: "sourced",
-      title: told,
-      ...extra,
-      "aria-label": `${text}, source`,
-      on: {
-        click: (event) => {
-          event.stopPropagation();
-          tellSource(from, event.currentTarget);
-        },
-      },
-    },
-    text,
-  );
+  const tell = (event) => {
+    event.stopPropagation();
+    tellSource(from, event.currentTarget);
+  };
+  const told = { className: "sourced", title: describe(from), ...extra, "aria-label": `${text}, source` };
+  return button(text, tell, told);
 }
 
 function describe(from) {
-  return [
-    `${from.file}${from.line ? `:${from.line}` : ""}`,
-    known(from.step) ? `step ${from.step}` : "",
-    from.key || "",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  const place = `${from.file}${from.line ? `:${from.line}` : ""}`;
+  return dotted(place, known(from.step) ? `step ${from.step}` : "", from.key);
 }
 
 function tellSource(from, near) {
@@ -115,18 +135,12 @@ function tellSource(from, near) {
     ["line", from.line],
     ["step", from.step],
     ["key", from.key],
-  ];
+  ].filter((row) => row[1] !== undefined && row[1] !== null);
   const whole = address(from) ? h("a", { href: address(from) }, "open the file") : null;
   popover(
     near,
-    h(
-      "dl",
-      { className: "source" },
-      rows
-        .filter((row) => row[1] !== undefined && row[1] !== null)
-        .map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]),
-    ),
-    app.doc.path.includes(" ") ? null : h("code", { className: "command" }, shell),
+    el("dl.source", rows.map(([name, value]) => [el("dt", name), el("dd", String(value))])),
+    app.doc.path.includes(" ") ? null : el("code.command", shell),
     whole,
   );
 }
@@ -166,38 +180,23 @@ function closePopover() {
 
 const FIGURES = /^[^a-z]{1,30}( points)?$/;
 
-function table(head, rows, properties = {}) {
-  return h(
-    "div",
-    { className: "scroll" },
-    h(
-      "table",
-      properties,
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          head.map((name) => h("th", { scope: "col" }, name)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        rows.map((row) =>
-          h(
-            "tr",
-            {},
-            row.map((cell, i) =>
-              i === 0 ? h("th", { scope: "row" }, cell) : h("td", FIGURES.test(cell) ? { className: "whole" } : {}, cell),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
+const columnHead = (name) => h("th", { scope: "col" }, name);
+const rowHead = (name) => h("th", { scope: "row" }, name);
+
+// A table of cells that are elements already; `name` is "table" with its classes.
+const grid = (name, head, rows) =>
+  el("div.scroll", el(name, el("thead", el("tr", head)), el("tbody", rows.map((cells) => el("tr", cells)))));
+
+function table(head, rows) {
+  const cell = (one) => h("td", FIGURES.test(one) ? { className: "whole" } : {}, one);
+  return grid("table", head.map(columnHead), rows.map(([first, ...rest]) => [rowHead(first), rest.map(cell)]));
 }
+
+// What colours mean, above and below zero; `more` follows.
+const signScale = (above, ...more) =>
+  el("p.scale", swatch("var(--neg)"), "harms", swatch("var(--pos)"), above, more);
+const verdictMark = (verdict, words) =>
+  h("span", { className: `verdict ${verdict === "not shown" ? "unclear" : verdict}` }, words);
 
 const range = (low, high, shown = percent) => (known(low) && known(high) ? `${shown(low)} … ${shown(high)}` : "");
 const unit = (plain) => (plain ? number : percent);

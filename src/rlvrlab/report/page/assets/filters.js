@@ -10,16 +10,9 @@ class Rollouts {
     this.notes = data.notes || [];
     this.size = this.id.length;
     this.places = new Map(this.id.map((id, i) => [id, i]));
-    this.byProblem = new Map();
-    for (let i = 0; i < this.size; i += 1) {
-      const key = this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`;
-      if (!this.byProblem.has(key)) this.byProblem.set(key, []);
-      this.byProblem.get(key).push(i);
-    }
+    this.byProblem = Map.groupBy(this.id.keys(), (i) => this.asked(i));
     this.flips = this.turned();
     this.lower = [];
-    const rewards = [...new Set(this.reward.filter(known))].sort((a, b) => a - b);
-    this.rewards = rewards.length <= 12 ? rewards : [];
     const steps = this.step.filter(known);
     this.steps = steps.length ? bounds(steps) : null;
   }
@@ -39,8 +32,12 @@ class Rollouts {
     return [...new Set(this.flags.flat())].sort();
   }
 
+  asked(i) {
+    return this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`;
+  }
+
   alike(i) {
-    return this.byProblem.get(this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`);
+    return this.byProblem.get(this.asked(i));
   }
 
   // 1 for answers to a prompt that was answered right here and wrong there: by another side or at another step.
@@ -105,7 +102,8 @@ class Rollouts {
     const index = (column) => (wanted[column] ? this.texts.indexOf(wanted[column]) : null);
     const side = index("side"),
       skill = index("skill"),
-      error = index("error");
+      error = index("error"),
+      problem = index("problem");
     const verdict = wanted.verdict in VERDICTS ? VERDICTS[wanted.verdict] : null;
     const words = (wanted.words || "").toLowerCase();
     const hits = words ? this.find(words) : null;
@@ -113,7 +111,6 @@ class Rollouts {
       to = wanted.to ? Number(wanted.to) : null;
     const low = wanted.low !== undefined && wanted.low !== "" ? Number(wanted.low) : null;
     const high = wanted.high !== undefined && wanted.high !== "" ? Number(wanted.high) : null;
-    const problem = wanted.problem ? this.texts.indexOf(wanted.problem) : null;
     const found = [];
     for (let i = 0; i < this.size; i += 1) {
       if (side !== null && this.side[i] !== side) continue;

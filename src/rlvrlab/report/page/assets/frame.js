@@ -5,12 +5,19 @@ const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 const colour = (index) => COLOURS[index % COLOURS.length];
 const dash = (index) => DASHES[Math.floor(index / COLOURS.length) % DASHES.length];
 
+// Words in a picture; `anchor` says where they are held: start, middle or end.
+const lettering = (className, x, y, words, anchor) => s("text", { className, x, y, "text-anchor": anchor }, words);
+const rectangle = (className, x, y, width, height, properties) =>
+  s("rect", { className, x, y, width, height, ...properties });
+const straight = (className, [x1, x2], [y1, y2], stroke) =>
+  s("line", { className, x1, x2, y1, y2, style: stroke && { stroke } });
+
 // A figure that draws itself again whenever its width changes.
 function figure(title, height, draw, options = {}) {
   const svg = s("svg", { role: "img", "aria-label": options.label || title, height });
   const holder = h("div", { className: "canvas", style: { "min-height": `${height}px` } }, svg);
   const save = saveButtons(svg, title, options.rows);
-  const caption = h("figcaption", {}, h("span", { className: "caption" }, title), options.legend, save);
+  const caption = el("figcaption", el("span.caption", title), options.legend, save);
   const box = h("figure", { className: options.className }, caption, holder);
   let width = 0;
   const redraw = () => {
@@ -90,39 +97,18 @@ function axes(svg, width, height, x, y, options = {}) {
   const toY = options.log ? (value) => (value > 0 ? upTo(Math.log10(value)) : NaN) : upTo;
   for (const tick of yTicks) {
     const at = upTo(tick);
-    svg.append(
-      s("line", { className: "grid", x1: box.left, x2: box.right, y1: at, y2: at }),
-      s("text", { className: "tick", x: box.left - 6, y: at + 4, "text-anchor": "end" }, show(tick)),
-    );
+    svg.append(straight("grid", [box.left, box.right], [at, at]));
+    svg.append(lettering("tick", box.left - 6, at + 4, show(tick), "end"));
   }
   const xTicks = options.xTicks || ticks(x[0], x[1], Math.max(2, Math.floor((box.right - box.left) / 90)));
-  for (const tick of xTicks) {
-    svg.append(
-      s(
-        "text",
-        { className: "tick", x: toX(tick), y: box.bottom + 15, "text-anchor": "middle" },
-        (options.x || number)(tick),
-      ),
-    );
-  }
-  svg.append(s("line", { className: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
+  for (const tick of xTicks)
+    svg.append(lettering("tick", toX(tick), box.bottom + 15, (options.x || number)(tick), "middle"));
+  svg.append(straight("axis", [box.left, box.right], [box.bottom, box.bottom]));
   if (options.xTitle)
-    svg.append(
-      s(
-        "text",
-        { className: "title", x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" },
-        options.xTitle,
-      ),
-    );
+    svg.append(lettering("title", (box.left + box.right) / 2, height - 6, options.xTitle, "middle"));
   if (options.yTitle) {
-    const middle = (box.top + box.bottom) / 2;
-    svg.append(
-      s(
-        "text",
-        { className: "title", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" },
-        options.yTitle,
-      ),
-    );
+    const transform = `translate(12 ${(box.top + box.bottom) / 2}) rotate(-90)`;
+    svg.append(s("text", { className: "title", transform, "text-anchor": "middle" }, options.yTitle));
   }
   return { toX, toY, box };
 }

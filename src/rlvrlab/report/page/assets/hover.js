@@ -2,13 +2,8 @@
 
 function follow(svg, lines, { toX, toY, box }, show, options) {
   const cross = s("line", { className: "cross", y1: box.top, y2: box.bottom, visibility: "hidden" });
-  const area = s("rect", {
-    className: "area",
-    x: box.left,
-    y: box.top,
-    width: Math.max(0, box.right - box.left),
-    height: Math.max(0, box.bottom - box.top),
-  });
+  const [wide, tall] = [Math.max(0, box.right - box.left), Math.max(0, box.bottom - box.top)];
+  const area = rectangle("area", box.left, box.top, wide, tall);
   const find = (event) => nearest(event.clientX - svg.getBoundingClientRect().left);
   const nearest = (at) =>
     lines
@@ -76,15 +71,9 @@ function follow(svg, lines, { toX, toY, box }, show, options) {
 function tip(event, head, rows) {
   const box = app.tip;
   box.replaceChildren(
-    h("b", {}, head),
+    el("b", head),
     ...rows.map(([paint, name, value]) =>
-      h(
-        "div",
-        {},
-        paint ? h("i", { className: "swatch", style: { background: paint } }) : null,
-        h("span", {}, name),
-        h("span", { className: "value" }, value),
-      ),
+      el("div", paint ? swatch(paint) : null, el("span", name), el("span.value", value)),
     ),
   );
   box.hidden = false;
@@ -92,6 +81,16 @@ function tip(event, head, rows) {
   box.style.left = `${right ? Math.max(4, event.clientX - box.offsetWidth - 12) : event.clientX + 14}px`;
   box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 6)}px`;
 }
+
+// What a mark does under the pointer: its tip, and at a click what `act` does with the mark.
+const pointed = (head, rows, act) => ({
+  pointermove: (event) => tip(event, head, rows),
+  pointerleave: untip,
+  click: (event) => {
+    untip();
+    act(event.currentTarget);
+  },
+});
 
 function untip() {
   app.tip.hidden = true;

@@ -5,10 +5,10 @@ function drawMarks(svg, marks, toX, box, small) {
     low = 0;
   for (const mark of [...(marks || [])].sort((a, b) => a.x - b.x)) {
     const x = toX(mark.x);
-    svg.append(s("line", { className: "mark", x1: x, x2: x, y1: box.top, y2: box.bottom }));
+    svg.append(straight("mark", [x, x], [box.top, box.bottom]));
     if (small) continue;
     low = x - last < 44 ? low + 1 : 0;
-    if (low < 3) svg.append(s("text", { className: "mark-name", x: x + 4, y: box.top + 10 + 13 * low }, mark.name));
+    if (low < 3) svg.append(lettering("mark-name", x + 4, box.top + 10 + 13 * low, mark.name));
     last = x;
   }
 }
@@ -60,17 +60,10 @@ function smoothed(line, share = null) {
 
 function legend(lines) {
   if (lines.length < 2) return null;
-  return h(
-    "span",
-    { className: "legend" },
+  return el(
+    "span.legend",
     lines.map((line, i) =>
-      h(
-        "span",
-        { className: "key" },
-        h("i", { className: "swatch", style: { background: line.colour || colour(i) } }),
-        line.name,
-        line.seeds > 1 ? ` (${line.seeds} seeds)` : "",
-      ),
+      el("span.key", swatch(line.colour || colour(i)), line.name, line.seeds > 1 ? ` (${line.seeds} seeds)` : ""),
     ),
   );
 }

@@ -73,26 +73,14 @@ async function load() {
 }
 
 function pageHead(doc) {
-  const theme = h(
-    "button",
-    { type: "button", className: "quiet", "aria-label": "Change between light and dark", on: { click: turnTheme } },
-    "◐",
-  );
-  return h(
-    "header",
-    { className: "top" },
-    h(
-      "div",
-      { className: "names" },
-      h("p", { className: "kind" }, doc.kind),
-      h("h1", {}, doc.title),
-      doc.subtitle ? h("p", { className: "subtitle" }, doc.subtitle) : null,
-    ),
-    h(
-      "div",
-      { className: "state" },
+  const theme = button("◐", turnTheme, { "aria-label": "Change between light and dark" });
+  return el(
+    "header.top",
+    el("div.names", el("p.kind", doc.kind), el("h1", doc.title), doc.subtitle ? el("p.subtitle", doc.subtitle) : null),
+    el(
+      "div.state",
       doc.status ? h("span", { className: `status ${doc.tone || doc.status.split(" ")[0]}` }, doc.status) : null,
-      h("span", { className: "made" }, `read ${doc.made.replace("T", " ").replace("Z", " UTC")}`),
+      el("span.made", `read ${doc.made.replace("T", " ").replace("Z", " UTC")}`),
       h("span", { id: "live", className: "made" }),
       theme,
     ),
@@ -108,12 +96,8 @@ function missingBox(missing) {
   return h(
     "details",
     { className: "missing", open: missing.length <= 3 },
-    h("summary", {}, `${missing.length} ${missing.length === 1 ? "thing is" : "things are"} missing or left out`),
-    h(
-      "ul",
-      {},
-      missing.map((one) => h("li", {}, h("code", {}, one.what), `: ${one.why}`)),
-    ),
+    el("summary", `${missing.length} ${missing.length === 1 ? "thing is" : "things are"} missing or left out`),
+    el("ul", missing.map((one) => el("li", el("code", one.what), `: ${one.why}`))),
   );
 }
 
@@ -121,31 +105,19 @@ function drawSection(section) {
   const node = h(
     "section",
     { id: section.id, className: `section view-${section.view}`, "aria-labelledby": `title-${section.id}` },
-    h(
-      "div",
-      { className: "head" },
+    el(
+      "div.head",
       h("h2", { id: `title-${section.id}` }, section.title),
-      section.source ? h("span", { className: "from" }, sourced(section.source, { file: section.source })) : null,
+      section.source ? el("span.from", sourced(section.source, { file: section.source })) : null,
     ),
-    section.note ? h("p", { className: "note" }, section.note) : null,
+    section.note ? el("p.note", section.note) : null,
   );
   try {
-    node.append(
-      ...[
-        VIEWS[section.view]
-          ? VIEWS[section.view](section.data, section)
-          : h("p", { className: "empty" }, `This page has no view “${section.view}”.`),
-      ]
-        .flat(Infinity)
-        .filter(Boolean),
-    );
+    const view = VIEWS[section.view] || (() => el("p.empty", `This page has no view “${section.view}”.`));
+    fill(node, {}, [view(section.data, section)]);
   } catch (error) {
     node.append(
-      h(
-        "p",
-        { className: "callout alarm" },
-        `This part could not be drawn (${error.message}); the numbers are in ${section.source}.`,
-      ),
+      el("p.callout.alarm", `This part could not be drawn (${error.message}); the numbers are in ${section.source}.`),
     );
     app.failed = (app.failed || []).concat([`${section.id}: ${error.stack}`]);
   }
@@ -174,15 +146,15 @@ function draw(doc) {
     missingBox(doc.missing),
     doc.sections.length
       ? doc.sections.map((section) => drawn.get(section.id))
-      : h("p", { className: "empty" }, "Nothing is recorded here yet."),
+      : el("p.empty", "Nothing is recorded here yet."),
   );
   document
     .getElementById("page")
     .replaceChildren(
       h("a", { className: "skip", href: "#main" }, "Skip to the content"),
       pageHead(doc),
-      h("div", { className: "columns" }, nav, body),
-      h("footer", {}, `Made by rlvr from ${doc.path}. Dotted numbers tell where they come from.`),
+      el("div.columns", nav, body),
+      el("footer", `Made by rlvr from ${doc.path}. Dotted numbers tell where they come from.`),
     );
   spy(nav, body);
 }
@@ -274,6 +246,6 @@ globalThis.rlvr = app;
 start().catch((error) => {
   document
     .getElementById("page")
-    .replaceChildren(h("p", { className: "callout alarm" }, `The page could not be drawn: ${error.message}`));
+    .replaceChildren(el("p.callout.alarm", `The page could not be drawn: ${error.message}`));
   throw error;
 });

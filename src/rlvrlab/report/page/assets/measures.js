@@ -59,12 +59,7 @@ function viewSignal(data, section) {
 function scatter(data, section) {
   const groups = [...new Set(data.points.map((point) => point.group))];
   const useful = data.points.filter((p) => p.x >= data.zone[0] && p.x <= data.zone[1] && p.y > data.variance).length;
-  const places = new Map();
-  for (const point of data.points) {
-    const key = `${point.x}|${point.y}|${point.group}`;
-    if (!places.has(key)) places.set(key, []);
-    places.get(key).push(point);
-  }
+  const places = Map.groupBy(data.points, (point) => `${point.x}|${point.y}|${point.group}`);
   const title = `Accuracy against variance, one dot per ${data.of}`;
   const box = figure(
     title,
@@ -77,18 +72,18 @@ function scatter(data, section) {
         x: (v) => percent(v, 0),
         xTicks: [0, 0.2, 0.4, 0.6, 0.8, 1],
       });
+      const [left, right, top] = [toX(data.zone[0]), toX(data.zone[1]), toY(high)];
       svg.append(
-        s("rect", {
-          className: "zone",
-          x: toX(data.zone[0]),
-          width: toX(data.zone[1]) - toX(data.zone[0]),
-          y: toY(high),
-          height: toY(data.variance) - toY(high),
-        }),
-        s("text", { className: "zone-name", x: toX(data.zone[0]) + 6, y: toY(high) + 14 }, "useful zone"),
+        rectangle("zone", left, top, right - left, toY(data.variance) - top),
+        lettering("zone-name", left + 6, top + 14, "useful zone"),
       );
       for (const points of places.values()) {
         const first = points[0];
+        const told = [
+          ["", "right", percent(first.x)],
+          ["", "variance", number(first.y)],
+          ["", "skill", first.group],
+        ];
         const aside = 7 * (groups.indexOf(first.group) - (groups.length - 1) / 2);
         svg.append(
           s("circle", {
@@ -97,19 +92,9 @@ function scatter(data, section) {
             cy: toY(first.y),
             r: Math.min(17, 2.6 * Math.sqrt(points.length)),
             style: { fill: colour(groups.indexOf(first.group)) },
-            on: {
-              pointermove: (event) =>
-                tip(event, points.length > 1 ? `${points.length} ${data.of}s here` : first.name, [
-                  ["", "right", percent(first.x)],
-                  ["", "variance", number(first.y)],
-                  ["", "skill", first.group],
-                ]),
-              pointerleave: untip,
-              click: () => {
-                untip();
-                if (first.row) location.hash = route("rollouts", { id: first.row });
-              },
-            },
+            on: pointed(points.length > 1 ? `${points.length} ${data.of}s here` : first.name, told, () => {
+              if (first.row) location.hash = route("rollouts", { id: first.row });
+            }),
           }),
         );
       }
@@ -120,14 +105,12 @@ function scatter(data, section) {
     },
   );
   const varied = data.points.filter((p) => p.y > data.variance).length;
-  return h(
+  return el(
     "div",
-    {},
     box,
-    h(
-      "p",
-      { className: "note" },
-      h("b", {}, `${varied} of ${data.points.length} ${data.of}s`),
+    el(
+      "p.note",
+      el("b", `${varied} of ${data.points.length} ${data.of}s`),
       ` have variance enough to learn from; ${useful} of them are in the useful zone.`,
       section.source.startsWith("rollouts") ? " A click on a dot opens its answers." : "",
     ),
@@ -163,13 +146,13 @@ function viewCost(data) {
   const amount = (row) =>
     known(row.value)
       ? sourced(row.unit === "s" ? seconds(row.value) : number(row.value), row.from)
-      : h("span", { className: "absent" }, "not recorded");
+      : el("span.absent", "not recorded");
   return [
     table(
       how ? ["what", "amount", "how"] : ["what", "amount"],
       data.rows.map((row) => [row.name, amount(row), ...(how ? [row.how] : [])]),
     ),
-    (data.advice || []).map((text) => h("p", {}, `To save time: ${text}.`)),
+    (data.advice || []).map((text) => el("p", `To save time: ${text}.`)),
     data.series && data.series.x.length > 1
       ? linePlot(data.series.name, [{ ...data.series, key: "time/step_s" }], {
           height: 150,
@@ -187,8 +170,8 @@ function viewHacks(data) {
   const patterns = data.series.filter((line) => line.key.startsWith("hack/pattern/"));
   const rest = data.series.filter((line) => !line.key.startsWith("hack/pattern/") && line.x.length > 1);
   return [
-    data.findings.map((text) => h("p", { className: "callout caution" }, text)),
-    data.absent.map((text) => h("p", { className: "absent" }, text)),
+    data.findings.map((text) => el("p.callout.caution", text)),
+    data.absent.map((text) => el("p.absent", text)),
     named("hack/proxy_gap").length
       ? linePlot("Proxy − hidden tests", named("hack/proxy_gap"), { height: 220, y: (v) => percent(v, 0) })
       : null,
@@ -199,29 +182,23 @@ function viewHacks(data) {
           { height: 220, y: (v) => percent(v, 0) },
         )
       : null,
-    h(
-      "div",
-      { className: "multiples" },
+    el(
+      "div.multiples",
       rest
         .filter((line) => line.key !== "hack/proxy_gap")
         .map((line) => linePlot(line.name, [line], { height: 120, small: true })),
     ),
     data.flags.length
       ? [
-          h("h3", {}, "Flagged answers"),
-          h(
-            "ul",
-            { className: "chips" },
+          el("h3", "Flagged answers"),
+          el(
+            "ul.chips",
             data.flags.map((one) =>
-              h(
-                "li",
-                {},
-                h("a", { href: route("rollouts", { flag: one.flag }) }, `${one.flag} × ${number(one.count)}`),
-              ),
+              el("li", h("a", { href: route("rollouts", { flag: one.flag }) }, `${one.flag} × ${number(one.count)}`)),
             ),
           ),
         ]
-      : h("p", { className: "note" }, "No program among the answers shown has a suspicious pattern."),
+      : el("p.note", "No program among the answers shown has a suspicious pattern."),
   ];
 }
 
@@ -229,7 +206,7 @@ function viewPaired(data) {
   const words = { higher: "higher", lower: "lower", "not shown": "no difference shown" };
   return [
     data.tables.map((one) => [
-      one.title ? h("h3", {}, one.title) : null,
+      one.title ? el("h3", one.title) : null,
       table(
         ["measure", data.names[0], data.names[1], "difference", "95 % interval", "p", "MDE", ""],
         one.rows.map((row) => {
@@ -245,15 +222,11 @@ function viewPaired(data) {
             range(gap.low, gap.high, plain ? signed : points),
             chance(gap.p),
             change(gap.detectable).replace("+", ""),
-            h(
-              "span",
-              { className: `verdict ${row.verdict === "not shown" ? "unclear" : row.verdict}` },
-              words[row.verdict] || row.verdict,
-            ),
+            verdictMark(row.verdict, words[row.verdict] || row.verdict),
           ];
         }),
       ),
     ]),
-    data.notes.map((text) => h("p", { className: "note" }, text)),
+    data.notes.map((text) => el("p.note", text)),
   ];
 }

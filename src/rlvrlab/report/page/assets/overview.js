@@ -4,16 +4,13 @@ const LIGHTS = { good: ["✓", "well"], notice: ["!", "look"], alarm: ["✕", "a
 
 function headlineTile(name, point, note, plain) {
   const show = unit(plain);
-  const value = h("div", { className: "value" }, sourced(show(point.value), point.from));
-  return h(
-    "div",
-    { className: "tile" },
-    h("div", { className: "name" }, name),
+  const value = el("div.value", sourced(show(point.value), point.from));
+  return el(
+    "div.tile",
+    el("div.name", name),
     value,
-    known(point.low)
-      ? [intervalBar(point, plain), h("div", { className: "range" }, range(point.low, point.high, show))]
-      : null,
-    note ? h("div", { className: "note" }, note) : null,
+    known(point.low) ? [intervalBar(point, plain), el("div.range", range(point.low, point.high, show))] : null,
+    note ? el("div.note", note) : null,
   );
 }
 
@@ -22,9 +19,9 @@ function intervalBar(point, plain) {
   return s(
     "svg",
     { className: "whisker", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
-    s("line", { className: "rail", x1: 0, x2: 100, y1: 4, y2: 4 }),
-    s("line", { className: "span", x1: 100 * point.low, x2: 100 * point.high, y1: 4, y2: 4 }),
-    s("line", { className: "here", x1: 100 * point.value, x2: 100 * point.value, y1: 0, y2: 8 }),
+    straight("rail", [0, 100], [4, 4]),
+    straight("span", [100 * point.low, 100 * point.high], [4, 4]),
+    straight("here", [100 * point.value, 100 * point.value], [0, 8]),
   );
 }
 
@@ -39,47 +36,32 @@ function viewLight(light) {
     "li",
     { className: `light ${light.state}` },
     h("span", { className: "sign", title: word, role: "img", "aria-label": word }, sign),
-    h(
-      "div",
-      { className: "what" },
-      h(
-        "div",
-        { className: "reading" },
-        h("code", {}, light.metric),
-        light.history.length > 1 ? sparkline(light.history) : h("span", {}),
-        h(
-          "span",
-          { className: "now" },
-          light.state === "absent" ? "not recorded" : sourced(number(light.value), light.from),
-        ),
-        light.range ? h("span", { className: "range" }, light.range) : null,
+    el(
+      "div.what",
+      el(
+        "div.reading",
+        el("code", light.metric),
+        light.history.length > 1 ? sparkline(light.history) : el("span"),
+        el("span.now", light.state === "absent" ? "not recorded" : sourced(number(light.value), light.from)),
+        light.range ? el("span.range", light.range) : null,
       ),
       well || light.state === "absent"
         ? null
-        : h(
-            "p",
-            {},
-            `${light.meaning}.${outside ? ` (${outside})` : ""} `,
-            h("b", {}, "What to do: "),
-            `${light.remedy}.`,
-          ),
+        : el("p", `${light.meaning}.${outside ? ` (${outside})` : ""} `, el("b", "What to do: "), `${light.remedy}.`),
     ),
   );
 }
 
 function eventList(rows) {
-  return h(
-    "ol",
-    { className: "events" },
+  return el(
+    "ol.events",
     rows.map((row) =>
-      h(
+      el(
         "li",
-        {},
-        h("span", { className: "time" }, row.time.replace("T", " ").replace("Z", "")),
+        el("span.time", row.time.replace("T", " ").replace("Z", "")),
         h("span", { className: `kind ${row.kind === "warning" ? "warn" : ""}` }, row.kind),
-        h(
-          "span",
-          { className: "text" },
+        el(
+          "span.text",
           row.text,
           " ",
           row.from.line ? sourced(`line ${row.from.line}`, row.from, { className: "sourced tiny" }) : null,
@@ -90,16 +72,12 @@ function eventList(rows) {
 }
 
 function viewSummary(data) {
-  const counted = [
-    known(data.problems) ? `${number(data.problems)} problems` : "",
-    known(data.samples) ? `${number(data.samples)} answers` : "",
-  ]
-    .filter(Boolean)
-    .join(", ");
+  const problems = known(data.problems) ? `${number(data.problems)} problems` : "";
+  const samples = known(data.samples) ? `${number(data.samples)} answers` : "";
+  const counted = [problems, samples].filter(Boolean).join(", ");
   const unjudged = data.unjudged
-    ? h(
-        "p",
-        { className: "callout caution" },
+    ? el(
+        "p.callout.caution",
         `${number(data.unjudged)} answers could not be judged and are left out`,
         known(data.bounds[0])
           ? `; accepted@1 would be ${percent(data.bounds[0])} if all of them were wrong and ${percent(data.bounds[1])} if right.`
@@ -108,16 +86,12 @@ function viewSummary(data) {
     : null;
   const kinds = [...new Set(data.by.map((row) => row.kind))];
   return [
-    data.findings.map((text) => h("p", { className: "callout" }, text)),
+    data.findings.map((text) => el("p.callout", text)),
     unjudged,
-    counted ? h("p", { className: "note" }, counted) : null,
-    h(
-      "div",
-      { className: "tiles" },
-      data.tiles.map((tile) => headlineTile(tile.name, tile, "", tile.plain)),
-    ),
+    counted ? el("p.note", counted) : null,
+    el("div.tiles", data.tiles.map((tile) => headlineTile(tile.name, tile, "", tile.plain))),
     kinds.map((kind) => [
-      h("h3", {}, `By ${kind}`),
+      el("h3", `By ${kind}`),
       table(
         [kind, "problems", "accepted@1", "95 % interval"],
         data.by

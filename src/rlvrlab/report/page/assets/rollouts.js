@@ -18,11 +18,8 @@ const KEYS = [
 function viewRollouts(data, section) {
   const all = new Rollouts(data);
   const state = { wanted: {}, found: [], sizes: new Map(), at: 0, other: null, comparing: all.names("side").length > 1 };
-  const list = h(
-    "div",
-    { className: "list", role: "listbox", tabindex: "0", "aria-label": "Answers" },
-    h("div", { className: "strip" }),
-  );
+  const told = { className: "list", role: "listbox", tabindex: "0", "aria-label": "Answers" };
+  const list = h("div", told, el("div.strip"));
   const detail = h("div", { className: "detail", "aria-live": "polite" });
   const count = h("span", { className: "count", role: "status" });
   const bar = filterBar(all, state, () => apply());
@@ -68,10 +65,10 @@ function viewRollouts(data, section) {
 
   function drawDetail() {
     if (!state.found.length) {
-      detail.replaceChildren(h("p", { className: "empty" }, "No answer fits these filters. x clears them."));
+      detail.replaceChildren(el("p.empty", "No answer fits these filters. x clears them."));
       return;
     }
-    detail.replaceChildren(...answerDetail(all, state, drawDetail));
+    refill(detail, answerDetail(all, state, drawDetail));
     detail.scrollTop = 0;
   }
 
@@ -130,27 +127,15 @@ function viewRollouts(data, section) {
   app.answers = all;
   all.prepare();
   return [
-    all.notes.map((note) => h("p", { className: "note" }, note)),
+    all.notes.map((note) => el("p.note", note)),
     bar.node,
-    h(
-      "div",
-      { className: "row spread" },
-      count,
-      h("button", { type: "button", className: "quiet", on: { click: (event) => help(event.currentTarget) } }, "keys"),
-    ),
-    h("div", { className: "browser" }, list, detail),
+    el("div.row.spread", count, button("keys", (event) => help(event.currentTarget))),
+    el("div.browser", list, detail),
   ];
 }
 
 function help(near) {
-  popover(
-    near,
-    h(
-      "dl",
-      { className: "source" },
-      KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]),
-    ),
-  );
+  popover(near, el("dl.source", KEYS.map(([key, what]) => [el("dt", el("kbd", key)), el("dd", what)])));
 }
 
 function stepsTold(all, rows) {
@@ -160,15 +145,13 @@ function stepsTold(all, rows) {
 
 function listRow(all, i, rows, place, chosen, pick) {
   const [sign, word] = SIGN[all.correct[i]];
-  const facts = [
+  const facts = dotted(
     known(all.step[i]) ? stepsTold(all, rows) : all.text(all.side[i]),
     rows.length > 1 ? `× ${rows.length}` : "",
     all.flips[i] ? "⇄ flipped" : "",
     all.text(all.skill[i]),
     all.flags[i].length ? `⚑ ${all.flags[i].join(", ")}` : "",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
   return h(
     "div",
     {
@@ -180,13 +163,12 @@ function listRow(all, i, rows, place, chosen, pick) {
       on: { click: pick },
     },
     h("span", { className: `sign ${word}`, title: word }, sign),
-    h(
-      "span",
-      { className: "lines" },
-      h("span", { className: "first" }, all.text(all.completion[i]).slice(0, 160) || "(empty)"),
-      h("span", { className: "second" }, facts),
+    el(
+      "span.lines",
+      el("span.first", all.text(all.completion[i]).slice(0, 160) || "(empty)"),
+      el("span.second", facts),
     ),
-    h("span", { className: "reward" }, known(all.reward[i]) ? number(all.reward[i]) : "–"),
+    el("span.reward", known(all.reward[i]) ? number(all.reward[i]) : "–"),
   );
 }
 
@@ -200,13 +182,9 @@ function filterBar(all, state, apply) {
   };
   const choice = (name, label, values, none = "any") => {
     if (values.length < (name === "flag" || name === "order" ? 1 : 2)) return null;
-    inputs[name] = h(
-      "select",
-      { on: { change: () => set(name, inputs[name].value) } },
-      h("option", { value: "" }, none),
-      values.map((value) => h("option", { value }, value)),
-    );
-    return h("label", {}, h("span", {}, label), inputs[name]);
+    const options = [["", none], ...values.map((value) => [value, value])];
+    inputs[name] = selection({}, options, null, (value) => set(name, value));
+    return el("label", el("span", label), inputs[name]);
   };
   const amount = (name, label, [low, high], step) => {
     inputs[name] = h("input", {
@@ -224,8 +202,8 @@ function filterBar(all, state, apply) {
     h(
       "div",
       { className: "span", role: "group", "aria-label": name },
-      h("span", {}, name),
-      h("span", { className: "ends" }, low, "–", high),
+      el("span", name),
+      el("span.ends", low, "–", high),
     );
   inputs.words = h("input", {
     type: "search",
@@ -236,7 +214,7 @@ function filterBar(all, state, apply) {
   const node = h(
     "div",
     { className: "filters", role: "search", "aria-label": "Filter answers" },
-    h("label", { className: "wide" }, h("span", {}, "search"), inputs.words),
+    el("label.wide", el("span", "search"), inputs.words),
     choice("side", "from", all.names("side")),
     choice("skill", "skill", all.names("skill")),
     choice("verdict", "verdict", Object.keys(VERDICTS)),

@@ -6,58 +6,40 @@ function viewRuns(data, section) {
   const memory = (app.memory[section.id] ??= { hidden: [], grouped: false, sort: "", down: true });
   const of = (row, name) => row[data.columns.indexOf(name)];
   const picture = runsPicture(data, of);
-  const body = h("div", {});
+  const body = el("div");
   const pickers = data.columns
     .filter((name) => !HIDDEN.includes(name) && name !== "arm")
     .map((name) => {
-      const box = h("input", { type: "checkbox", checked: !memory.hidden.includes(name), data: { column: name } });
-      box.addEventListener("change", () => {
-        memory.hidden = box.checked ? memory.hidden.filter((one) => one !== name) : [...memory.hidden, name];
+      const box = tickBox(!memory.hidden.includes(name), { column: name }, (ticked) => {
+        memory.hidden = ticked ? memory.hidden.filter((one) => one !== name) : [...memory.hidden, name];
         draw();
       });
-      return h("label", {}, box, name);
+      return el("label", box, name);
     });
-  const group = h("input", { type: "checkbox", checked: memory.grouped, data: { field: "grouped" } });
-  group.addEventListener("change", () => {
-    memory.grouped = group.checked;
+  const group = tickBox(memory.grouped, { field: "grouped" }, (ticked) => {
+    memory.grouped = ticked;
     draw();
   });
   function draw() {
     const rows = memory.grouped ? groupedRuns(data, of) : data.rows;
     const shown = data.columns.filter((name) => !HIDDEN.includes(name) && !memory.hidden.includes(name));
     const sorted = memory.sort ? [...rows].sort((a, b) => order(of(a, memory.sort), of(b, memory.sort), memory.down)) : rows;
-    const head = shown.map((name) =>
-      h(
-        "button",
-        {
-          type: "button",
-          className: "sorter",
-          on: {
-            click: () => {
-              memory.down = memory.sort === name ? !memory.down : true;
-              memory.sort = name;
-              draw();
-            },
-          },
-        },
-        `${name}${memory.sort === name ? (memory.down ? " ▾" : " ▴") : ""}`,
-      ),
-    );
-    body.replaceChildren(
-      table(
-        head,
-        sorted.map((row) => shown.map((name) => runCell(row, name, of))),
-      ),
-    );
+    const sortBy = (name) => {
+      memory.down = memory.sort === name ? !memory.down : true;
+      memory.sort = name;
+      draw();
+    };
+    const sign = (name) => (memory.sort === name ? (memory.down ? " ▾" : " ▴") : "");
+    const head = shown.map((name) => button(`${name}${sign(name)}`, () => sortBy(name), { className: "sorter" }));
+    body.replaceChildren(table(head, sorted.map((row) => shown.map((name) => runCell(row, name, of)))));
   }
   draw();
   return [
     picture,
-    h(
-      "div",
-      { className: "chart-fields" },
-      h("label", {}, group, "one row per arm"),
-      h("details", {}, h("summary", {}, "columns"), h("div", { className: "pick-columns" }, pickers)),
+    el(
+      "div.chart-fields",
+      el("label", group, "one row per arm"),
+      el("details", el("summary", "columns"), el("div.pick-columns", pickers)),
     ),
     body,
   ];
@@ -66,11 +48,10 @@ function viewRuns(data, section) {
 function runCell(row, name, of) {
   const value = of(row, name);
   if (name === "result")
-    return h(
-      "span",
-      { className: "measure" },
+    return el(
+      "span.measure",
       percent(value),
-      known(of(row, "low")) ? h("span", { className: "range" }, range(of(row, "low"), of(row, "high"))) : null,
+      known(of(row, "low")) ? el("span.range", range(of(row, "low"), of(row, "high"))) : null,
     );
   return known(value) ? number(value) : value === null || value === undefined ? "–" : String(value);
 }
@@ -84,12 +65,7 @@ function order(a, b, down) {
 
 // One row per arm: the mean over its seeds and their range. A seed counts once, however often it was run.
 function groupedRuns(data, of) {
-  const arms = new Map();
-  for (const row of data.rows) {
-    const name = of(row, "arm");
-    if (!arms.has(name)) arms.set(name, []);
-    arms.get(name).push(row);
-  }
+  const arms = Map.groupBy(data.rows, (row) => of(row, "arm"));
   return [...arms.values()].map((rows) => {
     const values = rows.map((row) => of(row, "result")).filter(known);
     const [low, high] = values.length > 1 ? bounds(values) : [of(rows[0], "low"), of(rows[0], "high")];
@@ -180,12 +156,11 @@ function runsCoordinates(rows, keys, numeric, of) {
       const most = Math.max(6, Math.floor((right - left) / (names.length - 1) / 7));
       names.forEach((name, i) => {
         const short = name.length > most ? `…${name.slice(1 - most)}` : name;
-        const anchor = { x: x(i), "text-anchor": "middle" };
         svg.append(
-          s("line", { className: "axis", x1: x(i), x2: x(i), y1: top, y2: bottom }),
-          s("text", { className: "title", ...anchor, y: 12 }, short),
-          s("text", { className: "tick", ...anchor, y: top - 6 }, scales[i].ends[1].slice(0, 14)),
-          s("text", { className: "tick", ...anchor, y: bottom + 16 }, scales[i].ends[0].slice(0, 14)),
+          straight("axis", [x(i), x(i)], [top, bottom]),
+          lettering("title", x(i), 12, short, "middle"),
+          lettering("tick", x(i), top - 6, scales[i].ends[1].slice(0, 14), "middle"),
+          lettering("tick", x(i), bottom + 16, scales[i].ends[0].slice(0, 14), "middle"),
         );
       });
       for (const row of rows)

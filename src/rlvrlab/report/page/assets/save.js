@@ -21,25 +21,15 @@ const slug = (text) =>
     .replace(/^_|_$/g, "") || "figure";
 
 function saveButtons(svg, title, rows) {
-  const button = (kind, act) =>
-    h(
-      "button",
-      {
-        type: "button",
-        className: "quiet save",
-        title: `Save as ${kind}`,
-        "aria-label": `Save ${title} as ${kind}`,
-        data: { kind },
-        on: { click: act },
-      },
-      kind,
-    );
-  return h(
-    "span",
-    { className: "saves" },
-    button("SVG", () => saveBlob(new Blob([svgText(svg)], { type: "image/svg+xml" }), `${slug(title)}.svg`)),
-    button("PNG", () => painted(svg).toBlob((blob) => saveBlob(blob, `${slug(title)}.png`))),
-    rows ? button("CSV", () => saveBlob(new Blob([csvText(rows())], { type: "text/csv" }), `${slug(title)}.csv`)) : null,
+  const saver = (kind, act) => {
+    const told = { title: `Save as ${kind}`, "aria-label": `Save ${title} as ${kind}`, data: { kind } };
+    return button(kind, act, { className: "quiet save", ...told });
+  };
+  return el(
+    "span.saves",
+    saver("SVG", () => saveBlob(new Blob([svgText(svg)], { type: "image/svg+xml" }), `${slug(title)}.svg`)),
+    saver("PNG", () => painted(svg).toBlob((blob) => saveBlob(blob, `${slug(title)}.png`))),
+    rows ? saver("CSV", () => saveBlob(new Blob([csvText(rows())], { type: "text/csv" }), `${slug(title)}.csv`)) : null,
   );
 }
 

@@ -10,7 +10,8 @@ function viewMatrix(data) {
         ? "var(--grey-cell)"
         : `color-mix(in srgb, var(${one.value < 0 ? "--neg" : "--pos"}) ${share}%, var(--card))`;
     const told = `${data.row_title} ${row}, ${data.column_title} ${column}: ${signed(one.value)}${known(one.low) ? `, 95 % interval ${signed(one.low)} to ${signed(one.high)}` : ", no interval recorded"}`;
-    const linked = one.link && app.sections.rollouts;
+    const open = `answers on ${column}`;
+    const answers = { className: "to", href: route("rollouts", one.link), title: open, "aria-label": open };
     return h(
       "td",
       {
@@ -20,63 +21,17 @@ function viewMatrix(data) {
         title: told,
       },
       sourced(signed(one.value), one.from),
-      known(one.low) ? h("span", { className: "range" }, `${signed(one.low)} … ${signed(one.high)}`) : null,
-      linked
-        ? h(
-            "a",
-            {
-              className: "to",
-              href: route("rollouts", one.link),
-              title: `answers on ${column}`,
-              "aria-label": `answers on ${column}`,
-            },
-            "answers",
-          )
-        : null,
+      known(one.low) ? el("span.range", `${signed(one.low)} … ${signed(one.high)}`) : null,
+      one.link && app.sections.rollouts ? h("a", answers, "answers") : null,
     );
   };
   return [
-    h(
-      "div",
-      { className: "scroll" },
-      h(
-        "table",
-        { className: "matrix" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("td", {}, `${data.row_title} ↓  ·  ${data.column_title} →`),
-            data.columns.map((name) => h("th", { scope: "col" }, name)),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          data.rows.map((row, i) =>
-            h(
-              "tr",
-              {},
-              h("th", { scope: "row" }, row),
-              data.cells[i].map((one, j) => cell(one, row, data.columns[j])),
-            ),
-          ),
-        ),
-      ),
+    grid(
+      "table.matrix",
+      [el("td", `${data.row_title} ↓  ·  ${data.column_title} →`), data.columns.map(columnHead)],
+      data.rows.map((row, i) => [rowHead(row), data.cells[i].map((one, j) => cell(one, row, data.columns[j]))]),
     ),
-    h(
-      "p",
-      { className: "scale" },
-      h("i", { className: "swatch", style: { background: "var(--neg)" } }),
-      "harms",
-      h("i", { className: "swatch", style: { background: "var(--pos)" } }),
-      "helps",
-      data.certain
-        ? [h("i", { className: "swatch", style: { background: "var(--grey-cell)" } }), "not significant"]
-        : "",
-    ),
+    signScale("helps", data.certain ? [swatch("var(--grey-cell)"), "not significant"] : null),
   ];
 }
 
@@ -91,23 +46,10 @@ function lostSince(lost) {
 function viewForgetting(data) {
   const rings = (svg, { toX, toY, box }) =>
     data.curves.forEach((curve, i) => {
-      svg.append(
-        s("circle", {
-          className: "ring",
-          cx: toX(curve.peak[0]),
-          cy: toY(curve.peak[1]),
-          r: 8,
-          style: { stroke: colour(i) },
-        }),
-      );
+      const [cx, cy] = [toX(curve.peak[0]), toY(curve.peak[1])];
+      svg.append(s("circle", { className: "ring", cx, cy, r: 8, style: { stroke: colour(i) } }));
       const lost = curve.lost.low > 0 ? `−${(100 * curve.lost.value).toFixed(0)}` : "";
-      svg.append(
-        s(
-          "text",
-          { className: "point-name", x: box.right + 6, y: toY(curve.y[curve.y.length - 1]) + 4 },
-          `${curve.name} ${lost}`,
-        ),
-      );
+      svg.append(lettering("point-name", box.right + 6, toY(curve.y.at(-1)) + 4, `${curve.name} ${lost}`));
     });
   const plot = linePlot("Held-out success on each skill", data.curves, {
     height: 300,
@@ -126,29 +68,24 @@ function viewForgetting(data) {
         curve.name,
         percent(curve.peak[1]),
         number(curve.peak[0]),
-        sourced(percent(curve.y[curve.y.length - 1]), {
+        sourced(percent(curve.y.at(-1)), {
           file: "logs/metrics.jsonl",
-          line: curve.line[curve.line.length - 1],
-          step: curve.x[curve.x.length - 1],
+          line: curve.line.at(-1),
+          step: curve.x.at(-1),
           key: curve.key,
         }),
         lostSince(curve.lost),
       ]),
     ),
-    data.numbers.length
-      ? h(
-          "dl",
-          { className: "facts wide" },
-          data.numbers.map((one) => h("div", {}, h("dt", {}, one.name), h("dd", {}, number(one.value)))),
-        )
-      : null,
+    data.numbers.length ? factList(data.numbers.map((one) => [one.name, number(one.value)])) : null,
   ];
 }
 
 function viewPareto(data) {
   const groups = [...new Set(data.points.map((point) => point.group))];
   const shapes = ["circle", "square", "diamond", "triangle"];
-  const values = (axis) => data.points.flatMap((point) => [point[axis].value]);
+  const values = (axis) => data.points.map((point) => point[axis].value);
+  const front = data.points.filter((point) => point.front);
   return [
     figure(
       "Learning against keeping",
@@ -162,10 +99,9 @@ function viewPareto(data) {
           right: 60,
         });
         const { toX, toY, box } = scale;
-        const best = data.points.filter((point) => point.front).sort((a, b) => a.x.value - b.x.value);
-        svg.append(
-          s("path", { className: "front", d: path(best.map((point) => [toX(point.x.value), toY(point.y.value)])) }),
-        );
+        const best = [...front].sort((a, b) => a.x.value - b.x.value);
+        const line = path(best.map((point) => [toX(point.x.value), toY(point.y.value)]));
+        svg.append(s("path", { className: "front", d: line }));
         const hold = (value, low, high) => Math.max(low, Math.min(high, value));
         const many = data.points.length > 8 ? "error many" : "error",
           taken = [];
@@ -182,57 +118,29 @@ function viewPareto(data) {
             y = toY(point.y.value),
             index = groups.indexOf(point.group),
             stroke = colour(index);
-          if (known(point.x.low))
-            svg.append(
-              s("line", {
-                className: many,
-                x1: hold(toX(point.x.low), box.left, box.right),
-                x2: hold(toX(point.x.high), box.left, box.right),
-                y1: y,
-                y2: y,
-                style: { stroke },
-              }),
-            );
-          if (known(point.y.low))
-            svg.append(
-              s("line", {
-                className: many,
-                x1: x,
-                x2: x,
-                y1: hold(toY(point.y.low), box.top, box.bottom),
-                y2: hold(toY(point.y.high), box.top, box.bottom),
-                style: { stroke },
-              }),
-            );
+          const wide = [point.x.low, point.x.high].map((end) => hold(toX(end), box.left, box.right));
+          const tall = [point.y.low, point.y.high].map((end) => hold(toY(end), box.top, box.bottom));
+          if (known(point.x.low)) svg.append(straight(many, wide, [y, y], stroke));
+          if (known(point.y.low)) svg.append(straight(many, [x, x], tall, stroke));
+          const told = [
+            ["", "learning", `${percent(point.x.value)} ${range(point.x.low, point.x.high)}`],
+            ["", "kept", `${percent(point.y.value)} ${range(point.y.low, point.y.high)}`],
+            ["", "seeds", number(point.x.n)],
+          ];
           svg.append(
             symbol(shapes[index % shapes.length], x, y, point.front ? 6 : 4.5, {
               style: { fill: stroke },
               className: "point",
-              on: {
-                pointermove: (event) =>
-                  tip(event, point.name, [
-                    ["", "learning", `${percent(point.x.value)} ${range(point.x.low, point.x.high)}`],
-                    ["", "kept", `${percent(point.y.value)} ${range(point.y.low, point.y.high)}`],
-                    ["", "seeds", number(point.x.n)],
-                  ]),
-                pointerleave: untip,
-                click: (event) => {
-                  untip();
-                  tellSource(point.from, event.currentTarget);
-                },
-              },
+              on: pointed(point.name, told, (mark) => tellSource(point.from, mark)),
             }),
           );
           if ((point.front || data.points.length < 12) && free(x + 9, y - 6, point.name))
-            svg.append(s("text", { className: "point-name", x: x + 9, y: y - 6 }, point.name));
+            svg.append(lettering("point-name", x + 9, y - 6, point.name));
         }
       },
       {
         legend: legend(groups.map((name) => ({ name }))),
-        label: `Pareto: not dominated are ${data.points
-          .filter((p) => p.front)
-          .map((p) => p.name)
-          .join(", ")}`,
+        label: `Pareto: not dominated are ${front.map((point) => point.name).join(", ")}`,
       },
     ),
   ];
@@ -253,6 +161,7 @@ function symbol(shape, x, y, r, properties) {
 // Conflict: the cosine of every pair, then how all of it went over the steps.
 function viewConflict(data, section) {
   const signedAxis = (panel) => /cosine/i.test(panel.name);
+  const fact = (one) => [one.name, sourced(number(one.value), { file: section.source, key: one.key })];
   const draw = (panel) =>
     linePlot(panel.name, panel.series, {
       height: 200,
@@ -262,16 +171,10 @@ function viewConflict(data, section) {
       y: /Share|success/.test(panel.name) ? (v) => percent(v, 0) : number,
     });
   return [
-    data.absent.map((text) => h("p", { className: "absent" }, text)),
-    data.matrix ? [h("h3", {}, "Mean cosine of each pair, last fifth of the steps"), viewMatrix(data.matrix)] : null,
-    h("div", { className: "pair" }, data.panels.map(draw)),
-    data.numbers.length
-      ? h(
-          "dl",
-          { className: "facts wide" },
-          data.numbers.map((one) => h("div", {}, h("dt", {}, one.name), h("dd", {}, sourced(number(one.value), { file: section.source, key: one.key })))),
-        )
-      : null,
+    data.absent.map((text) => el("p.absent", text)),
+    data.matrix ? [el("h3", "Mean cosine of each pair, last fifth of the steps"), viewMatrix(data.matrix)] : null,
+    el("div.pair", data.panels.map(draw)),
+    data.numbers.length ? factList(data.numbers.map(fact)) : null,
   ];
 }
 

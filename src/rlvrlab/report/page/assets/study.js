@@ -6,12 +6,8 @@ function cautions(data) {
       ? h(
           "details",
           { className: `cautions ${name}` },
-          h("summary", {}, `${list.length} ${word}${list.length === 1 ? "" : "s"}`),
-          h(
-            "ul",
-            {},
-            list.map((text) => h("li", {}, text)),
-          ),
+          el("summary", `${list.length} ${word}${list.length === 1 ? "" : "s"}`),
+          el("ul", list.map((text) => el("li", text))),
         )
       : null;
   return [fold(data.failures, "alarm", "failed trial"), fold(data.caveats, "caution", "caveat")];
@@ -22,8 +18,8 @@ function viewVerdict(data) {
     h(
       "div",
       { className: `answer-box ${data.tone}` },
-      h("p", { className: "sentence" }, h("b", {}, `${MARKS[data.tone] || ""} ${data.word}`), "."),
-      data.sentence ? h("p", {}, data.sentence) : null,
+      el("p.sentence", el("b", `${MARKS[data.tone] || ""} ${data.word}`), "."),
+      data.sentence ? el("p", data.sentence) : null,
     ),
     data.forests.map(forestPlot),
     cautions(data),
@@ -54,42 +50,27 @@ function forestPlot(stage) {
       const toX = (value) => left + ((value - low) / (high - low || 1)) * (width - left - 16);
       for (const tick of ticks(low, high, Math.max(3, Math.floor((width - left) / 110))))
         svg.append(
-          s("line", { className: "grid", x1: toX(tick), x2: toX(tick), y1: 4, y2: height - 24 }),
-          s("text", { className: "tick", x: toX(tick), y: height - 8, "text-anchor": "middle" }, show(tick)),
+          straight("grid", [toX(tick), toX(tick)], [4, height - 24]),
+          lettering("tick", toX(tick), height - 8, show(tick), "middle"),
         );
       rows.forEach((row, i) => {
         const y = 4 + each * (i + 0.5);
         const stroke = row.chosen ? colour(2) : colour(0);
+        const named = `point-name ${row.chosen ? "chosen" : ""}`;
         const lines = inLines(`${row.chosen ? "★ " : ""}${row.name}`, Math.floor((left - 14) / 6.8));
         lines.forEach((text, k) =>
-          svg.append(
-            s(
-              "text",
-              {
-                className: `point-name ${row.chosen ? "chosen" : ""}`,
-                x: left - 10,
-                y: y + 4 + 14 * (k - (lines.length - 1) / 2),
-                "text-anchor": "end",
-              },
-              text,
-            ),
-          ),
+          svg.append(lettering(named, left - 10, y + 4 + 14 * (k - (lines.length - 1) / 2), text, "end")),
         );
         if (known(row.low) && known(row.high))
-          svg.append(s("line", { className: "error", x1: toX(row.low), x2: toX(row.high), y1: y, y2: y, style: { stroke } }));
+          svg.append(straight("error", [toX(row.low), toX(row.high)], [y, y], stroke));
         row.seeds.forEach((one, k) =>
           svg.append(
             s("circle", { className: "seed", cx: toX(one.value), cy: y + (k % 2 ? 7 : -7), r: 3.2, style: { fill: stroke } }),
           ),
         );
         svg.append(
-          s("rect", { className: "mean", x: toX(row.value) - 4, y: y - 4, width: 8, height: 8, style: { fill: stroke } }),
-          s("rect", {
-            className: "area",
-            x: 0,
-            width,
-            y: y - each / 2,
-            height: each,
+          rectangle("mean", toX(row.value) - 4, y - 4, 8, 8, { style: { fill: stroke } }),
+          rectangle("area", 0, y - each / 2, width, each, {
             on: {
               pointermove: (event) =>
                 tip(event, row.name, [

@@ -1,11 +1,11 @@
 // Tables, facts, events, the chain of a study with its decisions, and the pairs of an audit.
 
 const viewTable = (data) => [
-  data.command ? h("code", { className: "command" }, data.command) : null,
+  data.command ? el("code.command", data.command) : null,
   data.rows.length
     ? table(
         data.columns,
-        data.rows.map((row) => row.map((cell, i) => (i === 0 ? h("code", {}, cell) : cell))),
+        data.rows.map((row) => row.map((cell, i) => (i === 0 ? el("code", cell) : cell))),
       )
     : null,
 ];
@@ -13,56 +13,42 @@ const viewTable = (data) => [
 function viewGrid(data) {
   const cell = (one) => {
     const show = unit(one.plain);
-    return h(
-      "span",
-      { className: "measure" },
+    return el(
+      "span.measure",
       one.value === null || one.value === undefined ? "–" : sourced(show(one.value), one.from),
-      known(one.low) ? h("span", { className: "range" }, range(one.low, one.high, show)) : null,
+      known(one.low) ? el("span.range", range(one.low, one.high, show)) : null,
     );
   };
-  return table(
-    ["", ...data.columns],
-    data.rows.map((row, i) => [row, ...data.cells[i].map(cell)]),
-  );
+  return table(["", ...data.columns], data.rows.map((row, i) => [row, ...data.cells[i].map(cell)]));
 }
 
 const viewEvents = (data) => eventList([...data].reverse());
 
 function viewFacts(data) {
   const draw = (value) => {
-    if (value === null || typeof value !== "object") return h("span", {}, value === null ? "–" : String(value));
+    if (value === null || typeof value !== "object") return el("span", value === null ? "–" : String(value));
     if (Array.isArray(value))
-      return h(
-        "span",
-        {},
-        value.map((one) => (typeof one === "object" ? JSON.stringify(one) : String(one))).join(", "),
-      );
-    return h(
-      "dl",
-      { className: "facts nested" },
-      Object.entries(value).map(([name, one]) => [h("dt", {}, name), h("dd", {}, draw(one))]),
-    );
+      return el("span", value.map((one) => (typeof one === "object" ? JSON.stringify(one) : String(one))).join(", "));
+    return el("dl.facts.nested", Object.entries(value).map(([name, one]) => [el("dt", name), el("dd", draw(one))]));
   };
-  return h("details", {}, h("summary", {}, "All facts"), draw(data));
+  return el("details", el("summary", "All facts"), draw(data));
 }
 
 function viewChain(data) {
   return [
     app.sections.verdict ? null : cautions(data),
-    h(
-      "ol",
-      { className: "chain" },
+    el(
+      "ol.chain",
       data.stages.map((stage) =>
         h(
           "li",
           { className: `stage ${stage.status}` },
-          h("div", { className: "row spread" }, h("b", {}, stage.name), h("span", { className: "pill" }, stage.status)),
-          stage.question ? h("p", {}, stage.question) : null,
-          stage.needs.length ? h("p", { className: "note" }, `after ${stage.needs.join(", ")}`) : null,
-          stage.inputs.map((text) => h("p", { className: "note" }, h("code", {}, text))),
-          h(
-            "ul",
-            { className: "arms" },
+          el("div.row.spread", el("b", stage.name), el("span.pill", stage.status)),
+          stage.question ? el("p", stage.question) : null,
+          stage.needs.length ? el("p.note", `after ${stage.needs.join(", ")}`) : null,
+          stage.inputs.map((text) => el("p.note", el("code", text))),
+          el(
+            "ul.arms",
             stage.arms.map((arm) =>
               h(
                 "li",
@@ -70,11 +56,11 @@ function viewChain(data) {
                 arm.chosen ? "★ " : "",
                 arm.name,
                 ` (${arm.trials})`,
-                arm.dropped ? h("span", { className: "note" }, ` ${arm.dropped}`) : null,
+                arm.dropped ? el("span.note", ` ${arm.dropped}`) : null,
               ),
             ),
           ),
-          stage.decision ? h("p", { className: "decision" }, stage.decision) : null,
+          stage.decision ? el("p.decision", stage.decision) : null,
         ),
       ),
     ),
@@ -83,34 +69,29 @@ function viewChain(data) {
 
 function viewDecisions(data) {
   return data.map((one) =>
-    h(
-      "article",
-      { className: "decision-card" },
-      h(
-        "div",
-        { className: "row spread" },
-        h("b", {}, `${one.stage}: ${one.chosen}`),
+    el(
+      "article.decision-card",
+      el(
+        "div.row.spread",
+        el("b", `${one.stage}: ${one.chosen}`),
         h(
           "span",
           { className: `pill ${one.outcome === "better" ? "right" : ""}` },
           one.by === "person" ? "a person's choice" : one.outcome,
         ),
       ),
-      h("p", {}, one.words),
-      h(
-        "p",
-        { className: "note" },
-        [
+      el("p", one.words),
+      el(
+        "p.note",
+        dotted(
           one.time,
           one.kind,
           one.rule ? `rule ${one.rule}` : "",
           `by ${one.by}${one.who ? ` (${one.who})` : ""}`,
           one.recommended && one.recommended !== one.chosen ? `the rule recommends ${one.recommended}` : "",
-        ]
-          .filter(Boolean)
-          .join(" · "),
+        ),
       ),
-      one.reason ? h("blockquote", {}, one.reason) : null,
+      one.reason ? el("blockquote", one.reason) : null,
       one.comparisons.length
         ? table(
             ["metric", "leader", "versus", "difference", "simultaneous 95 %", "outcome", "p"],
@@ -132,29 +113,20 @@ function viewDecisions(data) {
 function viewPairs(data) {
   let at = 0,
     kind = "";
-  const body = h("div", {});
+  const body = el("div");
   const kinds = [...new Set(data.hits.map((hit) => hit.kind))];
   const shown = () => data.hits.filter((hit) => !kind || hit.kind === kind);
-  const place = h("span", { className: "count" });
+  const place = el("span.count");
   const move = (by) => {
     at = Math.max(0, Math.min(shown().length - 1, at + by));
     draw();
   };
-  const select = h(
-    "select",
-    {
-      "aria-label": "Kind",
-      on: {
-        change: () => {
-          kind = select.value;
-          at = 0;
-          draw();
-        },
-      },
-    },
-    h("option", { value: "" }, "all kinds"),
-    kinds.map((name) => h("option", { value: name }, name)),
-  );
+  const choices = [["", "all kinds"], ...kinds.map((name) => [name, name])];
+  const select = selection({ "aria-label": "Kind" }, choices, null, (value) => {
+    kind = value;
+    at = 0;
+    draw();
+  });
   function draw() {
     const hits = shown(),
       hit = hits[at];
@@ -162,16 +134,15 @@ function viewPairs(data) {
       ? `${at + 1} of ${hits.length}${data.total > data.hits.length ? ` (of ${data.total} recorded)` : ""}`
       : "none";
     if (!hit) {
-      body.replaceChildren(h("p", { className: "empty" }, "No two rows have anything in common."));
+      body.replaceChildren(el("p.empty", "No two rows have anything in common."));
       return;
     }
     const marks = differences(hit.left.text, hit.right.text);
     const side = (one, lines) =>
-      h(
-        "div",
-        { className: "answer" },
-        h("b", { className: "which" }, `${one.split} row ${one.row}`),
-        h("p", { className: "note" }, [one.id, one.role ? `role ${one.role}` : "no role"].join(" · ")),
+      el(
+        "div.answer",
+        el("b.which", `${one.split} row ${one.row}`),
+        el("p.note", [one.id, one.role ? `role ${one.role}` : "no role"].join(" · ")),
         h(
           "pre",
           { dir: "ltr", tabindex: "0" },
@@ -179,20 +150,19 @@ function viewPairs(data) {
         ),
       );
     body.replaceChildren(
-      h(
-        "div",
-        { className: "pills" },
+      el(
+        "div.pills",
         h(
           "span",
           { className: `pill ${hit.leak ? "wrong" : ""}` },
           hit.leak ? "✕ crosses roles" : hit.across ? "across splits" : "inside a split",
         ),
-        h("span", { className: "pill" }, `${hit.kind} by ${hit.part}`),
-        known(hit.jaccard) ? h("span", { className: "pill" }, `Jaccard ${hit.jaccard}`) : null,
-        h("span", { className: "pill" }, sourced(`line ${hit.from.line}`, hit.from)),
-        hit.passage ? h("span", { className: "note" }, `“${hit.passage}”`) : null,
+        el("span.pill", `${hit.kind} by ${hit.part}`),
+        known(hit.jaccard) ? el("span.pill", `Jaccard ${hit.jaccard}`) : null,
+        el("span.pill", sourced(`line ${hit.from.line}`, hit.from)),
+        hit.passage ? el("span.note", `“${hit.passage}”`) : null,
       ),
-      h("div", { className: "sides" }, side(hit.left, marks[0]), side(hit.right, marks[1])),
+      el("div.sides", side(hit.left, marks[0]), side(hit.right, marks[1])),
     );
   }
   app.keys.pairs = (event) => {
@@ -202,14 +172,7 @@ function viewPairs(data) {
   };
   draw();
   return [
-    h(
-      "div",
-      { className: "row" },
-      select,
-      h("button", { type: "button", className: "quiet", on: { click: () => move(-1) } }, "← previous"),
-      h("button", { type: "button", className: "quiet", on: { click: () => move(1) } }, "next →"),
-      place,
-    ),
+    el("div.row", select, button("← previous", () => move(-1)), button("next →", () => move(1)), place),
     body,
   ];
 }
