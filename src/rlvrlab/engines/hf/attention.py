@@ -1,7 +1,8 @@
 """Attention over a packed row: prompts see themselves, each answer sees its prompt and itself.
 
 Registered with Transformers under NAME; every model that takes its attention from that registry can be packed. Only
-attention is regrouped into padded tables; all other layers run on the packed row, which has no padding.
+attention is regrouped into padded tables; all other layers run on the packed row, which has no padding. Where flash
+kernels take the model's heads, attention needs no tables either (flash.py).
 Legend: N inputs of the packed row, G prompts of P positions, C answers of T positions, H heads, D their size.
 """
 
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from rlvrlab.engines.hf.flash import FlashIndices, flash_shared_prefix
 from rlvrlab.engines.hf.packing import Shared
 
 NAME = "rlvrlab_shared_prefix"
@@ -55,7 +57,7 @@ def without_cudnn() -> Iterator[None]:
         torch.backends.cuda.enable_cudnn_sdp(before)
 
 
-_active: PackedIndices | None = None
+_active: PackedIndices | FlashIndices | None = None
 """Those of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
 
 
@@ -82,7 +84,7 @@ def indices_of(shared: Shared, device: Any) -> PackedIndices:
 
 
 @contextmanager
-def packed_attention(config: Any, indices: PackedIndices | None) -> Iterator[None]:
+def packed_attention(config: Any, indices: PackedIndices | FlashIndices | None) -> Iterator[None]:
     """Inside the block the model attends by these indices; with None it attends as usual."""
     global _active
     if indices is None:
@@ -116,6 +118,8 @@ def shared_prefix_attention(
     """(1, H, N, D) in, (1, N, H, D) out."""
     indices = _active
     assert indices is not None and query.shape[0] == 1, "packed attention without indices"
+    if isinstance(indices, FlashIndices):
+        return flash_shared_prefix(query, key, value, indices, scaling), None
     q, k, v = query[0], key[0], value[0]
     shared_heads = {"enable_gqa": True} if q.shape[0] != k.shape[0] else {}
 

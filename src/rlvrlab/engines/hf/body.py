@@ -16,11 +16,15 @@ from torch import Tensor
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf.attention import indices_of, packed_attention, without_cudnn
+from rlvrlab.engines.hf.flash import ranges_of
 from rlvrlab.engines.hf.head import Head
 from rlvrlab.engines.hf.packing import Layout, layout_of
 
 AGREE = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
 """How equal two ways to the same hidden state must be, relative to the largest."""
+
+PROBED = 64
+"""Of how many parameters, the smallest, the derivatives are compared."""
 
 
 class Body:
@@ -35,6 +39,8 @@ class Body:
             self.split = self._head_is_linear()
             project = model.get_output_embeddings() if self.split else torch.nn.Identity()
             self.head = Head(project, self.vocabulary, self.device.type)
+            self.flash = False
+            """Whether packed rows attend without tables; ways.py finds out whether they may."""
             self.packs = packing and self._packing_is_exact()
 
     def layout(self, batch: Any) -> Layout:
@@ -46,7 +52,9 @@ class Body:
     @contextmanager
     def running(self, layout: Layout) -> Iterator[None]:
         """Around a forward pass and its backward pass, which may recompute activations."""
-        indices = None if layout.shared is None else indices_of(layout.shared, self.device)
+        indices: Any = None
+        if layout.shared is not None:
+            indices = (ranges_of if self.flash else indices_of)(layout.shared, self.device)
         with without_cudnn(), packed_attention(self.config, indices):
             yield
 
@@ -100,6 +108,28 @@ class Body:
         except (AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
             return False
         return self._agree(*found)
+
+    def flash_is_exact(self) -> bool:
+        """Do flash kernels take this model's heads, and do they find what tables find, forwards and backwards?"""
+        trained = sorted((p for p in self.model.parameters() if p.requires_grad), key=lambda p: p.numel())[:PROBED]
+        if self.device.type != "cuda" or not trained:
+            return False
+        ids = self._probe_ids(40).tolist()
+        batch = batch_of([ids[:9], ids[:9], ids[2:20]], [ids[3:38], ids[5:8], ids[:30]])
+        layout, found = layout_of(batch, self.window, packed=True), []
+        before = self.flash
+        try:
+            for self.flash in (False, True):
+                with torch.enable_grad(), self.running(layout):
+                    hidden = self.hidden(layout).flatten()
+                    ramp = torch.arange(hidden.numel(), device=self.device).cos()
+                    slopes = torch.autograd.grad((hidden.float() * ramp).sum(), trained, allow_unused=True)
+                found.append(torch.cat([slope.float().flatten() for slope in slopes if slope is not None]))
+        except (AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
+            return False
+        finally:
+            self.flash = before
+        return bool((found[1] - found[0]).norm() <= 2 * AGREE[torch.bfloat16] * found[0].norm())
 
     def _probe_ids(self, count: int) -> Tensor:
         return torch.arange(count, device=self.device) * 7 % self.vocabulary
