@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.nn.functional import linear
 
 
-class Adapted(torch.autograd.Function):
+class Adapted(Function):  # type: ignore[misc]
     """A frozen linear layer with an adapter."""
 
     @staticmethod
@@ -73,8 +74,8 @@ class _Forward:
         down, up, base = module.lora_A[name].weight, module.lora_B[name].weight, module.base_layer
         asked = not (args or named or module.disable_adapters or module.merged or module.active_adapters != [name])
         if not asked or not x.dtype == base.weight.dtype == down.dtype == up.dtype:
-            return type(module).forward(module, x, *args, **named)  # type: ignore[no-any-return]
-        return Adapted.apply(x, base.weight, base.bias, down, up, module.scaling[name])  # type: ignore[no-untyped-call, no-any-return]
+            return type(module).forward(module, x, *args, **named)
+        return Adapted.apply(x, base.weight, base.bias, down, up, module.scaling[name])
 
 
 def _is_plain(module: Any) -> bool:

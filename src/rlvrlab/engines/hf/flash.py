@@ -112,7 +112,7 @@ def _fixed_order() -> Iterator[None]:
         torch.utils.deterministic.fill_uninitialized_memory = fill
 
 
-class SharedPrefix(torch.autograd.Function):
+class SharedPrefix(torch.autograd.Function):  # type: ignore[misc]
     """(N, H, D) queries, and keys and values of as many or fewer heads, to (N, H, D)."""
 
     kernels: Any = FlashKernels
@@ -162,4 +162,4 @@ def flash_shared_prefix(query: Tensor, key: Tensor, value: Tensor, at: FlashIndi
     """(1, H, N, D) in, (1, N, H, D) out."""
     q, k, v = (x[0].transpose(0, 1).contiguous() for x in (query, key, value))
     scale = q.shape[2] ** -0.5 if scaling is None else scaling
-    return SharedPrefix.apply(q, k, v, at, scale)[None]  # type: ignore[no-untyped-call, no-any-return]
+    return SharedPrefix.apply(q, k, v, at, scale)[None]

@@ -21,7 +21,7 @@ class _Norm:
     def __call__(self, x: Tensor) -> Tensor:
         from rlvrlab.engines.hf.train_kernels import Normed
 
-        return Normed.apply(x, self.module.weight, self.module.variance_epsilon)  # type: ignore[no-any-return]
+        return Normed.apply(x, self.module.weight, self.module.variance_epsilon)
 
 
 class _GatedLayer:
@@ -32,7 +32,7 @@ class _GatedLayer:
         from rlvrlab.engines.hf.train_kernels import Gated
 
         mlp = self.module
-        return mlp.down_proj(Gated.apply(mlp.gate_proj(x), mlp.up_proj(x)))  # type: ignore[no-any-return]
+        return mlp.down_proj(Gated.apply(mlp.gate_proj(x), mlp.up_proj(x)))
 
 
 def take_over(model: Any) -> int:
