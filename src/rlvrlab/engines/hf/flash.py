@@ -101,15 +101,16 @@ class FlashKernels:
 @contextmanager
 def _fixed_order() -> Iterator[None]:
     """The kernel asks this global setting, and adds up in any order otherwise."""
-    before, fill = torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
-    warn = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    inner: Any = torch._C  # the public function also imports a compiler
+    before, fill = inner._get_deterministic_algorithms(), inner._get_deterministic_fill_uninitialized_memory()
+    warn = inner._get_deterministic_algorithms_warn_only()
+    inner._set_deterministic_algorithms(True, warn_only=False)
+    inner._set_deterministic_fill_uninitialized_memory(False)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before, warn_only=warn)
-        torch.utils.deterministic.fill_uninitialized_memory = fill
+        inner._set_deterministic_algorithms(before, warn_only=warn)
+        inner._set_deterministic_fill_uninitialized_memory(fill)
 
 
 class SharedPrefix(torch.autograd.Function):  # type: ignore[misc]

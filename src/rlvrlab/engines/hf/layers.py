@@ -90,7 +90,7 @@ def _agrees(module: Any, faster: Any, width: int, dtype: torch.dtype, device: An
                 out = way(given)
                 (slope,) = torch.autograd.grad((out.float() * ramp.cos()[..., : out.shape[-1]]).sum(), given)
             found.append((out.detach().float(), slope.float()))
-    except (AttributeError, TypeError, ValueError, RuntimeError, ImportError):
+    except Exception:  # Triton raises kinds of its own; what does not run here is not taken
         return False
     pairs = zip(*found, strict=True)
     return all(bool((a - b).norm() <= 0.02 * b.norm() + 1e-12) and bool(torch.isfinite(a).all()) for a, b in pairs)

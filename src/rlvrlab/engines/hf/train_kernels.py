@@ -22,9 +22,9 @@ def score_kernel(logits, lse, entropy, V, BLOCK: tl.constexpr):
     """Of each row: log Σ exp z, and the entropy of softmax(z), by a running softmax over blocks of the vocabulary."""
     row = tl.program_id(0).to(tl.int64)
     n = tl.arange(0, BLOCK)
-    top = tl.full([], -float("inf"), tl.float32)
-    mass = tl.full([], 0.0, tl.float32)
-    moment = tl.full([], 0.0, tl.float32)
+    top = float("-inf")
+    mass = 0.0
+    moment = 0.0
     for start in range(0, V, BLOCK):
         inside = start + n < V
         z = tl.load(logits + row * V + start + n, mask=inside, other=-float("inf")).to(tl.float32)
