@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filter_machine import decide
 from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
@@ -26,6 +26,7 @@ from rlvrlab.judge.workers.worker import PACKAGE_ROOT
 from rlvrlab.types import ErrorKind
 
 NONE = Isolation(landlock_version=0, seccomp=False, bwrap=None, linux=False)
+Programs = tuple[list[bpf.Instruction], list[bpf.Instruction]]
 SHELL = "import subprocess\nprint(subprocess.run(['/bin/echo', 'hi'], capture_output=True, text=True).stdout, end='')"
 HI = StdioTask((("", "hi\n"),))
 
@@ -108,7 +109,7 @@ def test_the_filter_decides_every_call_as_listed(
     numbers = kernel.numbers_on(machine)
     monkeypatch.setattr(kernel, "MACHINE", machine)
     monkeypatch.setattr(kernel, "NUMBERS", numbers)
-    program = seccomp._program(processes)
+    program = seccomp.programs(processes)
     listed = (seccomp.ALLOWED + (seccomp.PROCESSES if processes else "")).split()
     allowed = {numbers[name] for name in listed if name in numbers}
     pretending = seccomp.PRETENDED + ("" if processes else seccomp.ALONE)
@@ -234,7 +235,7 @@ def test_the_filter_decides_every_command_as_listed(
     numbers = kernel.numbers_on(machine)
     monkeypatch.setattr(kernel, "MACHINE", machine)
     monkeypatch.setattr(kernel, "NUMBERS", numbers)
-    program = seccomp._program(processes)
+    program = seccomp.programs(processes)
 
     def decided(call: str, *arguments: int) -> int:
         return decide(program, kernel.AUDIT_ARCH[machine], numbers[call], *arguments)
@@ -263,31 +264,11 @@ def test_the_filter_decides_every_command_as_listed(
         assert decided(call, *before, 1) == (bpf.RET_ALLOW if processes else bpf.DENY)
 
 
-def filter_on(monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool) -> tuple[list[bpf.Instruction], int]:
-    """The filter as it is made on a machine of this kind, and the kernel's number of that kind."""
+def filter_on(monkeypatch: pytest.MonkeyPatch, machine: str, processes: bool) -> tuple[Programs, int]:
+    """The filters as they are made on a machine of this kind, and the kernel's number of that kind."""
     monkeypatch.setattr(kernel, "MACHINE", machine)
     monkeypatch.setattr(kernel, "NUMBERS", kernel.numbers_on(machine))
-    return seccomp._program(processes), kernel.AUDIT_ARCH[machine]
-
-
-def decide(program: list[bpf.Instruction], arch: int, number: int, *arguments: int) -> int:
-    """A small BPF machine."""
-    data = struct.pack("=iIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
-    at, value = 0, 0
-    while True:
-        code, when_true, when_false, constant = program[at]
-        at += 1
-        if code == bpf.LOAD:
-            value = struct.unpack_from("=I", data, constant)[0]
-        elif code == bpf.AND:
-            value &= constant
-        elif code == bpf.JUMP:
-            at += constant
-        elif code == bpf.RETURN:
-            return constant
-        else:
-            tests = {bpf.EQUAL: value == constant, bpf.AT_LEAST: value >= constant}
-            at += when_true if tests.get(code, bool(value & constant)) else when_false
+    return seccomp.programs(processes), kernel.AUDIT_ARCH[machine]
 
 
 def test_the_environment_of_a_program_is_empty_of_ours(judge: Judge) -> None:

@@ -54,7 +54,7 @@ def refuse_unless_zero(index: int) -> Block:
     return ((LOAD, 0, 0, at), (EQUAL, 0, 2, 0), (LOAD, 0, 0, at + 4), (EQUAL, 1, 0, 0), *REFUSE)
 
 
-def decision(blocks: dict[int, Block], architecture: int) -> list[Instruction]:
+def decision(blocks: dict[int, Block], architecture: int, otherwise: Block = REFUSE) -> list[Instruction]:
     """A search tree over the call numbers: the kernel walks it for every number when it is installed."""
     edges: list[tuple[int, Block]] = []
     for number, block in sorted(blocks.items()):
@@ -62,8 +62,8 @@ def decision(blocks: dict[int, Block], architecture: int) -> list[Instruction]:
             edges[-1] = (number, block)
         else:
             edges.append((number, block))
-        edges.append((number + 1, REFUSE))
-    merged = [(0, REFUSE)]
+        edges.append((number + 1, otherwise))
+    merged = [(0, otherwise)]
     for start, block in edges:
         if merged[-1][0] == start:
             merged.pop()

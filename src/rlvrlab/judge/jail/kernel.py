@@ -25,7 +25,8 @@ mprotect 10 226; munmap 11 215; brk 12 214; rt_sigaction 13 134; rt_sigprocmask 
 ioctl 16 29; pread64 17 67; pwrite64 18 68; readv 19 65; writev 20 66; access 21 -; pipe 22 -; select 23 -;
 sched_yield 24 124; mremap 25 216; msync 26 227; mincore 27 232; madvise 28 233; dup 32 23; dup2 33 -; pause 34 -;
 nanosleep 35 101; getitimer 36 102; alarm 37 -; setitimer 38 103; getpid 39 172; sendfile 40 71; sendto 44 206;
-recvfrom 45 207; shutdown 48 210; getsockname 51 204; getpeername 52 205; socketpair 53 199; setsockopt 54 208;
+recvfrom 45 207; sendmsg 46 211; recvmsg 47 212; shutdown 48 210; getsockname 51 204; getpeername 52 205;
+socketpair 53 199; setsockopt 54 208;
 getsockopt 55 209; clone 56 220; fork 57 -; vfork 58 -; execve 59 221; exit 60 93; wait4 61 260; kill 62 129;
 uname 63 160; fcntl 72 25; flock 73 32; fsync 74 82; fdatasync 75 83; truncate 76 45; ftruncate 77 46; getdents 78 -;
 getcwd 79 17; chdir 80 49; fchdir 81 50; rename 82 -; mkdir 83 -; rmdir 84 -; creat 85 -; link 86 -; unlink 87 -;

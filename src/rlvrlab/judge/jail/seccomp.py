@@ -70,6 +70,14 @@ MISSING = {
 PROCESSES = " fork vfork clone execve kill setpgid setsid flock getpgid getsid getpriority sched_getaffinity"
 """Allowed as well where a pid namespace bounds what may be started and seen."""
 
+OF_THE_JOB = """
+capset clone getpgid getpriority getsid kill landlock_add_rule landlock_create_ruleset landlock_restrict_self open
+openat prctl prlimit64 recvmsg sched_getaffinity seccomp sendmsg tgkill utimensat
+"""
+"""Calls that a template makes to fork a job, that a job makes to enter the jail, or that may name the job's process.
+These alone are decided by a filter that each job installs; all others by one that a template installs once and its jobs
+inherit, for the kernel takes a quarter of a millisecond to check and translate it. What either refuses is refused."""
+
 
 class Commands(NamedTuple):
     """The commands that a call may be made with; any other is refused as a kernel without it would do."""
@@ -133,8 +141,7 @@ PID_PLACEHOLDER = 0x7F123457
 class Filter:
     """A BPF program ready for the system call `seccomp`; the owner's pid is filled in after the fork."""
 
-    def __init__(self, processes: bool = False) -> None:
-        program = _program(processes)
+    def __init__(self, program: list[Instruction]) -> None:
         raw = b"".join(struct.pack("HBBI", *step) for step in program)
         self._code = ctypes.create_string_buffer(raw, len(raw))
         header = struct.pack("HxxxxxxQ", len(program), ctypes.addressof(self._code))
@@ -149,10 +156,19 @@ class Filter:
             place.value = pid
 
 
-def _program(processes: bool) -> list[Instruction]:
+def programs(processes: bool) -> tuple[list[Instruction], list[Instruction]]:
+    """The filter of a template, which its jobs inherit, and the one that each job adds."""
+    blocks = decided(processes)
+    later = [kernel.NUMBERS[name] for name in OF_THE_JOB.split() if name in kernel.NUMBERS]
+    architecture = kernel.AUDIT_ARCH[kernel.MACHINE]
+    inherited = decision(blocks | dict.fromkeys(later, ALLOW), architecture)
+    return inherited, decision({number: blocks.get(number, REFUSE) for number in later}, architecture, ALLOW)
+
+
+def decided(processes: bool) -> dict[int, Block]:
+    """What happens for each call of a job, by its number on this machine; any other is refused."""
     named = _listed(processes) | _by_argument(processes)
-    blocks = {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
-    return decision(blocks, kernel.AUDIT_ARCH[kernel.MACHINE])
+    return {kernel.NUMBERS[name]: block for name, block in named.items() if name in kernel.NUMBERS}
 
 
 def _listed(processes: bool) -> dict[str, Block]:

@@ -181,5 +181,6 @@ def live(orders: int, worker: int, counter: int, walls: Walls, roles: dict[str, 
         walls.way(((), writable))
     template = Template(walls, roles, counter >= 0)
     template.practise()
+    walls.narrow()
     heap.fill_holes()
     template.serve()

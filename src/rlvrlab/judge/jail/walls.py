@@ -20,7 +20,7 @@ from rlvrlab.judge.jail import kernel, landlock, limits
 from rlvrlab.judge.jail.jobfile import BOUNDS, SCRATCH_PLACE
 from rlvrlab.judge.jail.privileges import CapabilitySet
 from rlvrlab.judge.jail.scratch import STAMP, Scratch
-from rlvrlab.judge.jail.seccomp import SET_MODE_FILTER, Filter
+from rlvrlab.judge.jail.seccomp import SET_MODE_FILTER, Filter, programs
 
 MOST_RULESETS = 16
 LOWEST_RULESET = 32
@@ -48,7 +48,10 @@ class Walls:
 
     def __init__(self, isolation: str, readable: list[str], scratch: Scratch, rights: CapabilitySet) -> None:
         self.isolation, self.readable, self.scratch, self.rights = isolation, readable, scratch, rights
-        self.filter = Filter(processes=isolation == "bwrap") if isolation != "weak" else None
+        self.inherited: Filter | None = None
+        self.filter: Filter | None = None
+        if isolation != "weak":
+            self.inherited, self.filter = (Filter(program) for program in programs(isolation == "bwrap"))
         self._rules: list[int] = []
         self._ways: dict[Key, Way] = {}
 
@@ -59,6 +62,11 @@ class Walls:
                 self.forget()
             self._ways[key] = self._prepare(*key)
         return self._ways[key]
+
+    def narrow(self) -> None:
+        """Install the filter that a template's jobs inherit; they add their own to it as they enter."""
+        if self.inherited is not None:
+            kernel.syscall("seccomp", SET_MODE_FILTER, 0, self.inherited.header)
 
     def enter(self, job: bytes, readable: tuple[str, ...], descriptors: int) -> None:
         """Go in on the terms at the head of a job, keeping that many descriptors; there is no way back."""
