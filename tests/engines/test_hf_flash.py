@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from engine_factories import hf
 from needs_torch import torch
 
 from rlvrlab.batch import batch_of
+from rlvrlab.engines.hf import attention
 from rlvrlab.engines.hf.flash import Call, SharedPrefix
+from rlvrlab.engines.hf.packing import layout_of
 from rlvrlab.objectives.sft import Sft
 
 ROWS = (
@@ -93,3 +96,28 @@ def test_a_cpu_keeps_its_tables() -> None:
     engine = hf("llama", 4)(0)
     engine.gradient(batch_of(*ROWS), Sft())
     assert engine.ways == (False, 0, False, 0)
+
+
+@pytest.mark.parametrize("config", [(8, 8, 16), (8, 2, 16), (6, 3, 8)])
+def test_flash_is_taken_where_it_finds_what_tables_find(
+    config: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads, of_keys, size = config
+    model = SimpleNamespace(num_attention_heads=heads, num_key_value_heads=of_keys, hidden_size=heads * size)
+    shared = layout_of(batch_of(*ROWS), 64, packed=True).shared
+    assert shared is not None
+    monkeypatch.setattr(attention, "suits", lambda query: True)  # these kernels run on a CPU
+    assert attention.flash_finds_what_tables_find(model, torch.float32, shared, "cpu")
+
+    def too_much(*given: Any) -> Any:
+        return tuple(1.1 * slope for slope in PlainKernels.backward(*given))
+
+    wrong = SimpleNamespace(forward=PlainKernels.forward, backward=too_much)
+    monkeypatch.setattr(SharedPrefix, "kernels", wrong)
+    assert not attention.flash_finds_what_tables_find(model, torch.float32, shared, "cpu")
+
+
+def test_flash_is_not_taken_for_heads_that_its_kernels_do_not_take() -> None:
+    model = SimpleNamespace(num_attention_heads=2, num_key_value_heads=2, hidden_size=16)
+    shared = layout_of(batch_of(*ROWS), 64, packed=True).shared
+    assert shared is not None and not attention.flash_finds_what_tables_find(model, torch.float32, shared, "cpu")

@@ -15,16 +15,13 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import batch_of
-from rlvrlab.engines.hf.attention import indices_of, packed_attention, without_cudnn
+from rlvrlab.engines.hf.attention import flash_finds_what_tables_find, indices_of, packed_attention, without_cudnn
 from rlvrlab.engines.hf.flash import ranges_of
 from rlvrlab.engines.hf.head import Head
 from rlvrlab.engines.hf.packing import Layout, layout_of
 
 AGREE = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
 """How equal two ways to the same hidden state must be, relative to the largest."""
-
-PROBED = 64
-"""Of how many parameters, the smallest, the derivatives are compared."""
 
 
 class Body:
@@ -110,26 +107,17 @@ class Body:
         return self._agree(*found)
 
     def flash_is_exact(self) -> bool:
-        """Do flash kernels take this model's heads, and do they find what tables find, forwards and backwards?"""
-        trained = sorted((p for p in self.model.parameters() if p.requires_grad), key=lambda p: p.numel())[:PROBED]
-        if self.device.type != "cuda" or not trained:
-            return False
+        """May this model attend without tables?"""
         ids = self._probe_ids(40).tolist()
         batch = batch_of([ids[:9], ids[:9], ids[2:20]], [ids[3:38], ids[5:8], ids[:30]])
-        layout, found = layout_of(batch, self.window, packed=True), []
-        before = self.flash
-        try:
-            for self.flash in (False, True):
-                with torch.enable_grad(), self.running(layout):
-                    hidden = self.hidden(layout).flatten()
-                    ramp = torch.arange(hidden.numel(), device=self.device).cos()
-                    slopes = torch.autograd.grad((hidden.float() * ramp).sum(), trained, allow_unused=True)
-                found.append(torch.cat([slope.float().flatten() for slope in slopes if slope is not None]))
-        except (AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
+        shared = layout_of(batch, self.window, packed=True).shared
+        if self.device.type != "cuda" or shared is None:
             return False
-        finally:
-            self.flash = before
-        return bool((found[1] - found[0]).norm() <= 2 * AGREE[torch.bfloat16] * found[0].norm())
+        dtype = self.model.get_input_embeddings().weight.dtype
+        try:
+            return flash_finds_what_tables_find(self.config, dtype, shared, self.device)
+        except (AttributeError, AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
+            return False
 
     def _probe_ids(self, count: int) -> Tensor:
         return torch.arange(count, device=self.device) * 7 % self.vocabulary
