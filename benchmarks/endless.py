@@ -153,11 +153,14 @@ def main() -> None:
                       file=sys.stderr, flush=True)  # fmt: skip
                 if turn:
                     seconds[arm].append(took)
-                    parts[arm].append({**spent, "tokens": outcome.metrics.get("response_length/mean", 0.0)})
+                    shown = sum(spent.get(part, 0.0) for part in ("sample", "judge", "score", "update"))
+                    tokens = outcome.metrics.get("response_length/mean", 0.0)
+                    parts[arm].append({**spent, "rest": took - shown, "tokens": tokens})
     usual = statistics.median(seconds[next(iter(arms))])
     rows = []
     for arm, times in seconds.items():
-        named = {"sample_s": "sample", "waited_s": "judge", "update_s": "update", "tokens_per_answer": "tokens"}
+        named = {"sample_s": "sample", "waited_s": "judge", "score_s": "score", "update_s": "update"}
+        named |= {"rest_s": "rest", "tokens_per_answer": "tokens"}
         middles = {name: statistics.median(one.get(part, 0.0) for one in parts[arm]) for name, part in named.items()}
         middle = statistics.median(times)
         rows.append({"arm": arm, "s_per_step": middle, "ratio": middle / usual, "steps_s": times, **middles})
@@ -171,7 +174,8 @@ def main() -> None:
     print(f"{facts['programs']} programs, {options.endless:.0%} endless, {TESTS} tests each; {facts['machine']}")
     for row in rows:
         print("{arm:22} {ratio:5.2f} ×  {s_per_step:6.2f} s a step: sampling {sample_s:.2f}, "
-              "then waiting {waited_s:.2f}, update {update_s:.2f}".format(**row))  # fmt: skip
+              "then waiting {waited_s:.2f}, scores {score_s:.2f}, update {update_s:.2f}, "
+              "the rest {rest_s:.2f}".format(**row))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -186,6 +186,11 @@ def micro_batches(batch: TokenBatch, couples: Literal["row", "pair", "batch"], r
 
 
 def add_metrics(total: dict[str, float], part: dict[str, float]) -> None:
-    """Sum metrics over micro-batches; each part already carries the global normaliser."""
+    """Sum metrics over micro-batches; each part already carries the global normaliser. Extremes stay extremes."""
     for key, value in part.items():
-        total[key] = total.get(key, 0.0) + value
+        if key.endswith("/min"):
+            total[key] = min(total.get(key, value), value)
+        elif key.endswith("/max"):
+            total[key] = max(total.get(key, value), value)
+        else:
+            total[key] = total.get(key, 0.0) + value

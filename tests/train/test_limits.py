@@ -8,8 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from rlvrlab.envs.code.generation import Code
+from rlvrlab.judge.finding import STOPPED_EARLY
+from rlvrlab.rewards.binary import Binary, BinaryFormat
+from rlvrlab.rewards.pass_ratio import Accepted, PassRatio
+from rlvrlab.rewards.total import asks_only_whether_right
 from rlvrlab.train.limits import FILE, Limits
-from rlvrlab.types import LIMIT, Completion, ErrorKind, Problem, Rollout, Verdict
+from rlvrlab.types import LIMIT, WHOLE, Completion, ErrorKind, Problem, Rollout, Verdict
 
 P = [Problem(name, "env", "env", name.upper()) for name in "abc"]
 
@@ -78,3 +82,27 @@ def test_the_judge_stops_an_endless_program_at_the_problems_own_limit() -> None:
     quick = env.verify(replace(problem, meta={**problem.meta, LIMIT: 0.2}), endless)
     assert quick.error is ErrorKind.TIMEOUT and quick.cost["cpu_s"] < 6.0
     assert env.seconds(problem, 6.0) == 6.0 and env.seconds(replace(problem, meta={LIMIT: 60.0}), 6.0) == 6.0
+
+
+def test_a_program_that_a_test_ended_is_run_on_no_other_where_only_the_whole_counts(tmp_path: Path) -> None:
+    env = Code(timeout_s=6.0)
+    tests = [f"assert f({n}) == {2 * n}" for n in range(3)]
+    reference = {"entry_point": "f", "tests": tests, "setup": "", "begun": "", "inprocess": False}
+    right, endless = (f"```python\ndef f(n):\n    {body}\n```" for body in ("return 2 * n", "while True: pass"))
+    problem = Problem("p", "code", "code", "Double it.", reference, {"solution": right})
+    fitted = [limits.fitted([problem], 0)[0] for limits in (Limits(env, tmp_path), Limits(env, tmp_path, whole=True))]
+    assert [one.meta.get(WHOLE) for one in fitted] == [None, True]
+    both = env.verify_many([(replace(one, meta={**one.meta, LIMIT: 0.2}), endless) for one in fitted])
+    assert [(one.correct, one.error) for one in both] == [(False, ErrorKind.TIMEOUT)] * 2
+    assert both[1].cost["cpu_s"] < both[0].cost["cpu_s"] / 2
+    assert STOPPED_EARLY in both[1].flags
+    assert all(one.correct for one in env.verify_many([(one, right) for one in fitted]))
+
+
+def test_only_rewards_that_ask_nothing_else_of_a_verdict_let_tests_be_left_out() -> None:
+    class Own(Binary):
+        def __call__(self, problem: Any, completion: Any, verdict: Any) -> Any:
+            return super().__call__(problem, completion, verdict)._replace(value=verdict.score)
+
+    told = [asks_only_whether_right(one) for one in (Binary(), Accepted(), PassRatio(), BinaryFormat(), Own())]
+    assert told == [True, True, False, False, False]

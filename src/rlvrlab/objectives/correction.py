@@ -7,20 +7,24 @@
 Array suffixes: B rows, T completion positions.
 Assumption: old_BT and behaviour_BT score the same tokens at the same temperature, without top-p.
 Trap: a product over a long row is 0 or capped for nearly every row; watch rollout_is/ess.
-The weights are computed once for a whole collected batch, so their metrics are not sums over micro-batches.
+The weights are computed once for a whole collected batch; or, where there is one update on it, in that update, of the
+log-probs that it computes anyway (`CorrectedInUpdate`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, TokenBatch
+from rlvrlab.batch import Bools, Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.base import exponential, needed
-from rlvrlab.types import NonNegative, Positive
+from rlvrlab.objectives.base import exponential, masked, needed, token_mean
+from rlvrlab.types import Aggregation, Couples, Loss, NonNegative, Objective, Positive
+
+SQUARE = "rollout_is/square"
+"""Mean square of the weights: adds up over micro-batches, which the sample size made of it does not."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +46,78 @@ class Correction:
 
     def __call__(self, batch: TokenBatch) -> tuple[Floats, dict[str, float]]:
         """weight_BT for the batch, 0 outside the mask; its mean and extremes, how much was changed, the sample size."""
-        log_BT = needed(batch, "old_BT", "correction") - needed(batch, "behaviour_BT", "correction")
+        weights = self.weights(needed(batch, "old_BT", "correction"), batch)
+        whole = replace(batch, scale=batch.scale._replace(tokens=int(batch.loss_BT.sum())))
+        return weights.kept_BT, with_sample_size(weights.metrics(whole))
+
+    def weights(self, logp_BT: Floats, batch: TokenBatch) -> Weights:
+        """The weights of a policy with these log-probs over the one that drew the batch."""
+        log_BT = masked(logp_BT, batch) - needed(batch, "behaviour_BT", "correction")
         if self.level == "sequence":
             log_BT = np.broadcast_to(log_BT.sum(axis=1, keepdims=True), log_BT.shape)
         raw_BT = exponential(log_BT).value_BT
         inside_BT = (raw_BT <= self.high) & ((raw_BT >= self.low) | (self.mode == "truncate"))
         kept_BT = np.minimum(raw_BT, self.high) if self.mode == "truncate" else np.where(inside_BT, raw_BT, 0.0)
-        weight_BT = np.where(batch.loss_BT, kept_BT, 0.0)
-        weight, raw, inside = weight_BT[batch.loss_BT], raw_BT[batch.loss_BT], inside_BT[batch.loss_BT]
-        if weight.size == 0:
-            return weight_BT, {}
-        squares = float((weight**2).sum())
-        return weight_BT, {
-            "rollout_is/mean": float(weight.mean()),
+        return Weights(np.where(batch.loss_BT, kept_BT, 0.0), raw_BT, inside_BT)
+
+
+class Weights(NamedTuple):
+    """Importance weights, before and after they were bounded."""
+
+    kept_BT: Floats
+    raw_BT: Floats
+    inside_BT: Bools
+
+    def metrics(self, batch: TokenBatch) -> dict[str, float]:
+        """Add up over micro-batches to those of the whole; nothing where nothing is trained."""
+        if not batch.loss_BT.any():
+            return {}
+        raw = self.raw_BT[batch.loss_BT]
+        return {
+            "rollout_is/mean": token_mean(self.kept_BT, batch),
             "rollout_is/min": float(raw.min()),
             "rollout_is/max": float(raw.max()),
-            "rollout_is/changed": float(1 - inside.mean()),
-            "rollout_is/ess": float(weight.sum()) ** 2 / (weight.size * squares) if squares else 0.0,
+            "rollout_is/changed": token_mean((~self.inside_BT).astype(np.float64), batch),
+            SQUARE: token_mean(self.kept_BT**2, batch),
         }
+
+
+def with_sample_size(metrics: dict[str, float]) -> dict[str, float]:
+    """The weights' metrics with `rollout_is/ess`, (Σw)² / (n Σw²), in place of the mean square it is made of."""
+    if SQUARE not in metrics:
+        return metrics
+    square = metrics[SQUARE]
+    ess = metrics["rollout_is/mean"] ** 2 / square if square else 0.0
+    return {name: value for name, value in metrics.items() if name != SQUARE} | {"rollout_is/ess": ess}
+
+
+@dataclass(frozen=True)
+class CorrectedInUpdate:
+    """An objective that makes its importance weights of the log-probs it is given: they cost no pass of their own.
+
+    Right for the only update on a batch, whose gradient is taken at the very policy that the weights are about.
+    """
+
+    objective: Objective
+    correction: Correction
+
+    @property
+    def couples(self) -> Couples:
+        """Rows that the objective inside must see together; a weight is its row's own."""
+        return self.objective.couples
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How the objective inside makes one number of token losses."""
+        return self.objective.aggregation
+
+    def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
+        """The objective's, weighted."""
+        weights = self.correction.weights(logp_BT, batch)
+        return self.objective(logp_BT, entropy_BT, replace(batch, weight_BT=weights.kept_BT))
+
+    def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
+        """The objective's and the weights'; `with_sample_size` finishes them once they are added up."""
+        weights = self.correction.weights(logp_BT, batch)
+        own = self.objective.metrics(logp_BT, entropy_BT, replace(batch, weight_BT=weights.kept_BT))
+        return own | weights.metrics(batch)

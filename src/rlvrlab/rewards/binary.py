@@ -13,18 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import PartialCredit, judged, total
+from rlvrlab.rewards.total import AllOrNothing, judged, total
 from rlvrlab.types import Completion, Fraction01, Problem, Reward, Verdict
 
 
 @register("reward", "binary")
 @dataclass(frozen=True)
-class Binary(PartialCredit):
+class Binary(AllOrNothing):
     """Correct or not."""
 
-    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """1 for a correct answer, 0 for any other."""
-        return total({"correct": float(judged(verdict))})
+    part = "correct"
 
 
 @register("reward", "binary_format")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.rewards.total import PartialCredit, judged, total
+from rlvrlab.rewards.total import AllOrNothing, PartialCredit, judged, total
 from rlvrlab.types import Completion, ErrorKind, Fraction01, Problem, Reward, Verdict
 
 
@@ -38,9 +38,7 @@ class PassRatio(PartialCredit):
 
 @register("reward", "accepted")
 @dataclass(frozen=True)
-class Accepted(PartialCredit):
+class Accepted(AllOrNothing):
     """All tests or nothing."""
 
-    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """1 for an accepted answer, 0 for any other."""
-        return total({"accepted": float(judged(verdict))})
+    part = "accepted"

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from rlvrlab.errors import LabError, OwnCodeError, defined_at, told
 from rlvrlab.registry import find
@@ -36,6 +36,22 @@ class PartialCredit:
     @abstractmethod
     def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
         """The reward of a judged answer."""
+
+
+class AllOrNothing(PartialCredit):
+    """Base of rewards that ask of a verdict whether the answer is right and nothing else."""
+
+    part: ClassVar[str]
+    """What the one part is called."""
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """1 for a right answer, 0 for any other."""
+        return total({self.part: float(judged(verdict))})
+
+
+def asks_only_whether_right(reward: RewardFunction) -> bool:
+    """Can no reward change when the tests behind the one that ended a program are left out?"""
+    return isinstance(reward, AllOrNothing) and type(reward).__call__ is AllOrNothing.__call__
 
 
 class Control:

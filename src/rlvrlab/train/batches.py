@@ -118,10 +118,11 @@ def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:
     return replace(batch, loss_BT=own_BT).rescaled()
 
 
-def score(batch: TokenBatch, engine: Engine, recipe: Recipe, *, reused: bool, critic: bool) -> TokenBatch:
-    """Add the log-probs and values that the recipe needs; `reused` batches are updated on more than once."""
-    wants_old = reused or recipe.correction.level != "none" or (recipe.kl.coef > 0 and recipe.kl.place == "reward")
-    if wants_old:
+def score(
+    batch: TokenBatch, engine: Engine, recipe: Recipe, *, reused: bool, critic: bool, weighed: bool = True
+) -> TokenBatch:
+    """Add the log-probs and values that the recipe needs; `reused` and `weighed` as in `training_batch`."""
+    if reused or (weighed and recipe.correction.level != "none") or penalises_reward(recipe):
         batch = replace(batch, old_BT=engine.logprobs(batch)[0])
     if recipe.kl.coef > 0:
         batch = replace(batch, reference_BT=engine.logprobs(batch, "reference")[0])
@@ -130,8 +131,25 @@ def score(batch: TokenBatch, engine: Engine, recipe: Recipe, *, reused: bool, cr
     return batch
 
 
+def penalises_reward(recipe: Recipe) -> bool:
+    """Is the KL to the reference taken off the reward?"""
+    return recipe.kl.coef > 0 and recipe.kl.place == "reward"
+
+
+def correction_of(recipe: Recipe) -> Correction | None:
+    """The recipe's importance weights, if it asks for any."""
+    if recipe.correction.level == "none":
+        return None
+    return Correction(level=recipe.correction.level, high=recipe.correction.cap)
+
+
 def with_advantages(
-    batch: TokenBatch, rollouts: Sequence[Rollout], advantage: AdvantageEstimator, recipe: Recipe
+    batch: TokenBatch,
+    rollouts: Sequence[Rollout],
+    advantage: AdvantageEstimator,
+    recipe: Recipe,
+    *,
+    weighed: bool = True,
 ) -> tuple[TokenBatch, dict[str, float]]:
     """Outcome on the last token, KL in the reward where wanted, then the estimator; and the sampler's correction."""
     assert batch.group_B is not None
@@ -139,7 +157,7 @@ def with_advantages(
     for i, rollout in enumerate(rollouts):
         if rollout.reward is not None and batch.loss_BT[i].any():
             reward_BT[i, np.flatnonzero(batch.loss_BT[i])[-1]] = rollout.reward.value
-    if recipe.kl.coef > 0 and recipe.kl.place == "reward":
+    if penalises_reward(recipe):
         assert batch.old_BT is not None and batch.reference_BT is not None
         reward_BT = penalised_reward_BT(
             reward_BT, batch.old_BT, batch.reference_BT, batch.loss_BT, recipe.kl.coef, recipe.kl.estimator
@@ -150,8 +168,9 @@ def with_advantages(
     given = advantage(RewardBatch(reward_BT, batch.loss_BT, batch.group_B, judged_B, batch.value_BT, parts))
     batch = replace(batch, advantage_BT=given.advantage_BT, return_BT=given.return_BT)
     metrics = {f"advantage/{name}": float(count) for name, count in given.counts.items()}
-    if recipe.correction.level != "none":
-        weight_BT, facts = Correction(level=recipe.correction.level, high=recipe.correction.cap)(batch)
+    correction = correction_of(recipe) if weighed else None
+    if correction:
+        weight_BT, facts = correction(batch)
         batch, metrics = replace(batch, weight_BT=weight_BT), metrics | facts
     return batch, metrics
 
@@ -164,10 +183,15 @@ def training_batch(
     *,
     reused: bool = False,
     critic: bool = False,
+    weighed: bool = True,
 ) -> tuple[TokenBatch, dict[str, float]]:
-    """Judged rollouts with all that an objective asks for; `reused` batches are updated on more than once."""
-    batch = score(assemble(rollouts, recipe.rollout.max_tokens), engine, recipe, reused=reused, critic=critic)
-    return with_advantages(batch, rollouts, advantage, recipe)
+    """Judged rollouts with all that an objective asks for; `reused` batches are updated on more than once.
+
+    Without `weighed` the importance weights are left to the update (`CorrectedInUpdate`).
+    """
+    batch = assemble(rollouts, recipe.rollout.max_tokens)
+    batch = score(batch, engine, recipe, reused=reused, critic=critic, weighed=weighed)
+    return with_advantages(batch, rollouts, advantage, recipe, weighed=weighed)
 
 
 def minibatches(batch: TokenBatch, count: int, epochs: int, *key: object) -> Iterator[TokenBatch]:

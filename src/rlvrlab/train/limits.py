@@ -2,7 +2,8 @@
 
 A problem's limit is ten times the slowest answer known to be right: its reference, run once when the problem is first
 drawn, and then every accepted answer. It is at least half a second and at most the environment's own `timeout_s`.
-Evaluations keep the fixed limit.
+Where the reward asks only whether an answer is right, the first test that a program does not survive is also its last:
+the others could not change the reward. Evaluations keep the fixed limit and run every test.
 
 artifacts/limits.jsonl holds every limit with the step it was learnt in; a step uses what was learnt before it. Times
 are measured, so they differ from one measurement to the next: a step that is made again after a kill reads what was
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import append_rows, mend_tail, read_lines
-from rlvrlab.types import LIMIT, Environment, Problem, Rollout, Verdict
+from rlvrlab.types import LIMIT, WHOLE, Environment, Problem, Rollout, Verdict
 
 FILE = "limits.jsonl"
 FACTOR = 10.0
@@ -28,8 +29,9 @@ SHORTEST_S = 0.5
 class Limits:
     """What is known so far about the problems of one run."""
 
-    def __init__(self, env: Environment, artifacts: Path) -> None:
-        self.env, self._path = env, artifacts / FILE
+    def __init__(self, env: Environment, artifacts: Path, *, whole: bool = False) -> None:
+        """`whole`: nothing but whether an answer is right will be asked of its verdict."""
+        self.env, self._path, self._whole = env, artifacts / FILE, whole
         self._learnt: dict[str, list[tuple[int, float]]] = {}
         """By problem: (first step it holds for, seconds); 0 seconds where the reference told nothing."""
         self._closed: set[int] = set()
@@ -63,7 +65,8 @@ class Limits:
 
     def _with_limit(self, problem: Problem, step: int) -> Problem:
         known = max((limit for learnt, limit in self._learnt.get(problem.id, ()) if learnt <= step), default=0.0)
-        return replace(problem, meta={**problem.meta, LIMIT: known}) if known else problem
+        meta = {**problem.meta, **({LIMIT: known} if known else {}), **({WHOLE: True} if self._whole else {})}
+        return replace(problem, meta=meta) if meta != problem.meta else problem
 
     def _write(self, learnt: Sequence[tuple[int, str, float]], closing: int | None = None) -> None:
         rows: list[dict[str, Any]] = [{"step": step, "problem": name, "limit_s": limit} for step, name, limit in learnt]

@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from rlvrlab.batch import TokenBatch
+from rlvrlab.objectives.correction import CorrectedInUpdate, with_sample_size
 from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
-from rlvrlab.train.batches import metrics_of, minibatches, training_batch
+from rlvrlab.train.batches import correction_of, metrics_of, minibatches, penalises_reward, training_batch
 from rlvrlab.train.collection import aged, collect_groups
 from rlvrlab.train.credit.credited import step_rows
 from rlvrlab.train.credit.methods import credit_of
@@ -57,21 +58,36 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
     with timed("score"):
-        reused, critic = phase.updates_per_step > 1, phase.critic is not None
-        batch, counts = training_batch(used, engine, recipe, estimators.advantage, reused=reused, critic=critic)
+        objective = corrected(lab, phase, estimators)
+        asked = {"reused": phase.updates_per_step > 1, "critic": phase.critic is not None}
+        asked["weighed"] = objective is estimators.objective
+        batch, counts = training_batch(used, engine, recipe, estimators.advantage, **asked)
         batch = credits.on(batch, used) if credits else batch
     # update
     applied: list[Applied] = []
     with timed("update"):
         parts = minibatches(batch, phase.minibatches, phase.epochs, recipe.seed, phase.name, state.phase_step)
         for i, part in enumerate(parts):
-            one, memory = update(lab, phase, now, memory, part, used, estimators.objective, i)
+            one, memory = update(lab, phase, now, memory, part, used, objective, i)
             applied.append(one)
-    metrics |= counts | mean_metrics([one.metrics for one in applied]) | phase.fit_critic(engine, batch)
+    updated = with_sample_size(mean_metrics([one.metrics for one in applied]))
+    metrics |= counts | updated | phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
     skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used) if credits else {}
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
+
+
+def corrected(lab: Lab, phase: OnlinePhase, estimators: Estimators) -> Objective:
+    """The objective; with importance weights of its own where the one update on a batch computes what they need.
+
+    Otherwise they come with the batch, from a pass over it before the first update: with surgery every group has a
+    gradient of its own, and a KL in the reward asks for the same log-probs before there are advantages.
+    """
+    correction = correction_of(lab.recipe)
+    if correction is None or phase.updates_per_step > 1 or lab.surgery is not None or penalises_reward(lab.recipe):
+        return estimators.objective
+    return CorrectedInUpdate(estimators.objective, correction)
 
 
 def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, memory: Memory) -> tuple[Moment, Memory]:

@@ -1,7 +1,8 @@
 """Attention over a packed row: prompts see themselves, each answer sees its prompt and itself.
 
 Registered with Transformers under NAME; every model that takes its attention from that registry can be packed. Only
-attention is regrouped into padded tables; all other layers run on the packed row, which has no padding.
+attention is regrouped into padded tables; all other layers run on the packed row, which has no padding. Where flash
+kernels take the model's heads, attention needs no tables either (flash.py).
 Legend: N inputs of the packed row, G prompts of P positions, C answers of T positions, H heads, D their size.
 """
 
@@ -17,9 +18,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from rlvrlab.engines.hf.flash import FlashIndices, flash_shared_prefix, ranges_of, suits
 from rlvrlab.engines.hf.packing import Shared
 
 NAME = "rlvrlab_shared_prefix"
+MOST_ROUNDING = 0.02
+"""How far two ways of one attention in bfloat16 may be apart, relative to its size."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def without_cudnn() -> Iterator[None]:
         torch.backends.cuda.enable_cudnn_sdp(before)
 
 
-_active: PackedIndices | None = None
+_active: PackedIndices | FlashIndices | None = None
 """Those of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
 
 
@@ -82,7 +86,7 @@ def indices_of(shared: Shared, device: Any) -> PackedIndices:
 
 
 @contextmanager
-def packed_attention(config: Any, indices: PackedIndices | None) -> Iterator[None]:
+def packed_attention(config: Any, indices: PackedIndices | FlashIndices | None) -> Iterator[None]:
     """Inside the block the model attends by these indices; with None it attends as usual."""
     global _active
     if indices is None:
@@ -114,8 +118,14 @@ def shared_prefix_attention(
     **_: Any,
 ) -> tuple[Tensor, None]:
     """(1, H, N, D) in, (1, N, H, D) out."""
-    indices = _active
-    assert indices is not None and query.shape[0] == 1, "packed attention without indices"
+    assert _active is not None and query.shape[0] == 1, "packed attention without indices"
+    return attend(query, key, value, _active, scaling), None
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, indices: PackedIndices | FlashIndices, scaling: Any) -> Tensor:
+    """The same by given indices."""
+    if isinstance(indices, FlashIndices):
+        return flash_shared_prefix(query, key, value, indices, scaling)
     q, k, v = query[0], key[0], value[0]
     shared_heads = {"enable_gqa": True} if q.shape[0] != k.shape[0] else {}
 
@@ -133,7 +143,32 @@ def shared_prefix_attention(
         )
         out.append(masked_attention(asked, keys, values, indices.mask, scaling, repeat=asked.device.type == "cuda"))
     flat = torch.cat([x.transpose(1, 2).reshape(-1, q.shape[0], v.shape[2]) for x in out])
-    return flat.index_select(0, indices.back)[None], None
+    return flat.index_select(0, indices.back)[None]
+
+
+def flash_finds_what_tables_find(config: Any, dtype: torch.dtype, shared: Shared, device: Any) -> bool:
+    """Do flash kernels take a model's heads, and agree with tables forwards and backwards?
+
+    One attention is compared and not the model: rounding grows with its depth, whichever of the two is taken.
+    """
+    heads = config.num_attention_heads
+    of_keys = getattr(config, "num_key_value_heads", None) or heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    drawn = torch.Generator(device).manual_seed(0)
+
+    def tensor(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=drawn, device=device, dtype=dtype)
+
+    count = len(shared.back_N)
+    query, key, value = (tensor(1, many, count, size).requires_grad_() for many in (heads, of_keys, of_keys))
+    if not suits(query):
+        return False
+    slope, found = tensor(1, count, heads, size), []
+    with torch.enable_grad(), without_cudnn():
+        for indices in (indices_of(shared, device), ranges_of(shared, device)):
+            out = attend(query, key, value, indices, None)
+            found.append((out, *torch.autograd.grad(out, (query, key, value), slope)))
+    return all(bool((b - a).norm() <= MOST_ROUNDING * a.norm()) for a, b in zip(*found, strict=True))
 
 
 def masked_attention(

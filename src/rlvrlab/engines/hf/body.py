@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import batch_of
-from rlvrlab.engines.hf.attention import indices_of, packed_attention, without_cudnn
+from rlvrlab.engines.hf.attention import flash_finds_what_tables_find, indices_of, packed_attention, without_cudnn
+from rlvrlab.engines.hf.flash import ranges_of
 from rlvrlab.engines.hf.head import Head
 from rlvrlab.engines.hf.packing import Layout, layout_of
 
@@ -35,6 +36,8 @@ class Body:
             self.split = self._head_is_linear()
             project = model.get_output_embeddings() if self.split else torch.nn.Identity()
             self.head = Head(project, self.vocabulary, self.device.type)
+            self.flash = False
+            """Whether packed rows attend without tables; ways.py finds out whether they may."""
             self.packs = packing and self._packing_is_exact()
 
     def layout(self, batch: Any) -> Layout:
@@ -46,7 +49,9 @@ class Body:
     @contextmanager
     def running(self, layout: Layout) -> Iterator[None]:
         """Around a forward pass and its backward pass, which may recompute activations."""
-        indices = None if layout.shared is None else indices_of(layout.shared, self.device)
+        indices: Any = None
+        if layout.shared is not None:
+            indices = (ranges_of if self.flash else indices_of)(layout.shared, self.device)
         with without_cudnn(), packed_attention(self.config, indices):
             yield
 
@@ -100,6 +105,19 @@ class Body:
         except (AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
             return False
         return self._agree(*found)
+
+    def flash_is_exact(self) -> bool:
+        """May this model attend without tables?"""
+        ids = self._probe_ids(40).tolist()
+        batch = batch_of([ids[:9], ids[:9], ids[2:20]], [ids[3:38], ids[5:8], ids[:30]])
+        shared = layout_of(batch, self.window, packed=True).shared
+        if self.device.type != "cuda" or shared is None:
+            return False
+        dtype = self.model.get_input_embeddings().weight.dtype
+        try:
+            return flash_finds_what_tables_find(self.config, dtype, shared, self.device)
+        except (AttributeError, AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
+            return False
 
     def _probe_ids(self, count: int) -> Tensor:
         return torch.arange(count, device=self.device) * 7 % self.vocabulary

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Policy, Scope, ValueObjective
-from rlvrlab.engines.hf import load, store, threads
+from rlvrlab.engines.hf import load, store, threads, ways
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
@@ -46,6 +46,7 @@ class HfEngine:
         self.tokenizer = load.load_tokenizer(config, self.body.vocabulary)
         if config.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        self.ways: ways.Ways | None = None
         self.weights = Trainable(self.model)
         self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters())))
         self.precision = str(self.weights.dtype).removeprefix("torch.")
@@ -116,6 +117,7 @@ class HfEngine:
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Float32 scores of every seen token."""
+        self._choose_ways()
         named = {"current": None, "reference": self.reference}
         with self.weights.swapped(named[policy] if isinstance(policy, str) else policy):
             return self._sparing(lambda: score_rows(self.body, batch, self.micro_tokens))
@@ -257,11 +259,19 @@ class HfEngine:
             "trained": trained,
         }
 
+    def _choose_ways(self) -> None:
+        """Before the first pass of a training; an evaluation, which makes none, need not find out what is fastest."""
+        if self.ways is None:
+            gpu, adapted = self.device.type == "cuda", self.peft is not None
+            self.ways = ways.choose(self.model, self.body, adapters=gpu and adapted)
+
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
+        self._choose_ways()
         return hidden_rows(self.body, batch, self.micro_tokens)
 
     def _backward(self, batch: TokenBatch, asked: Objective | Loss | Tensor) -> GradientPass:
         """The gradient of an objective, of known coefficients, or of the KL to an anchor's parameters."""
+        self._choose_ways()
         work = GradientPass(self.body, self.weights, self.micro_tokens, batch)
         checkpointed = self.config.gradient_checkpointing
         if checkpointed:  # Transformers does so only in training mode; changing the mode visits every module

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
@@ -50,6 +51,9 @@ class Head:
         self.project, self.vocabulary = project, vocabulary
         self.chunk = max(1, CHUNK.get(device, CHUNK["cuda"]) // vocabulary)
         self.kept = KEPT.get(device, KEPT["cuda"])
+        self.device = device
+        self.fused = False
+        """Whether kernels of one pass each score logits and make their slopes; ways.py decides."""
 
     def score(self, hidden: Tensor, place_E: Tensor, token_E: Tensor, *, train: bool) -> Scored:
         """Log-prob of every edge and entropy of every place; edges are sorted by place."""
@@ -63,11 +67,9 @@ class Head:
             with torch.set_grad_enabled(keep):
                 logits = self.project(part)
             with torch.no_grad():
-                z = logits.float()
-                lse = torch.logsumexp(z, -1)
-                entropy = lse - (torch.exp(z - lse[:, None]) * z).sum(-1)
+                lse, entropy = self._scores(logits)
                 here = place_E[edges] - places.start
-                logps.append(z[here, token_E[edges]] - lse[here])
+                logps.append(logits[here, token_E[edges]].float() - lse[here])
             pieces.append(Piece(part, logits if keep else None, lse, entropy, places, edges))
         if not pieces:
             return Scored(hidden.new_zeros(0, dtype=torch.float32), hidden.new_zeros(0, dtype=torch.float32), [])
@@ -90,18 +92,65 @@ class Head:
                 with torch.enable_grad():
                     logits = self.project(piece.hidden)
             here = place_E[piece.edges] - piece.places.start
+            c_entropy = None if c_entropy_K is None else c_entropy_K[piece.places]
+            edges = here, token_E[piece.edges], c_logp_E[piece.edges]
             with torch.no_grad():
-                log_p, c_logp = logits.float() - piece.lse_K[:, None], c_logp_K[piece.places, None]
-                if c_entropy_K is None:
-                    dz = log_p.exp_().mul_(-c_logp)
-                else:
-                    slope = log_p.add(piece.entropy_K[:, None]).mul_(c_entropy_K[piece.places, None]).add_(c_logp)
-                    dz = log_p.exp_().mul_(slope).neg_()
-                dz.index_put_((here, token_E[piece.edges]), c_logp_E[piece.edges], accumulate=True)
-            torch.autograd.backward([logits], [dz.to(logits.dtype)])
+                dz = self._slopes(logits, piece, *edges, c_logp_K[piece.places], c_entropy)
+            torch.autograd.backward([logits], [dz])
             assert piece.hidden.grad is not None
             grads.append(piece.hidden.grad)
         return torch.cat(grads)
+
+    def can_be_fused(self) -> bool:
+        """Is there a GPU with Triton whose kernels find what torch finds?"""
+        if self.device != "cuda" or find_spec("triton") is None:
+            return False
+        made = torch.Generator().manual_seed(0)
+        logits = (3 * torch.randn(3, 5000, generator=made)).to(self.device, torch.bfloat16)
+        place, token, coefficient = (
+            torch.tensor(x, device=self.device) for x in ([0, 0, 2], [7, 7, 4999], [0.5, 1, -2])
+        )
+        c_K = torch.tensor([1.5, 0.0, -2.0], device=self.device)
+        before, found = self.fused, []
+        try:
+            for self.fused in (False, True):
+                lse, entropy = self._scores(logits)
+                piece = Piece(logits, None, lse, entropy, slice(0, 3), slice(0, 3))
+                slopes = [self._slopes(logits, piece, place, token, coefficient, c_K, one) for one in (None, c_K)]
+                found.append(torch.cat([lse, entropy, *(one.float().flatten() for one in slopes)]))
+        except Exception:  # Triton raises kinds of its own; what does not run here is not taken
+            return False
+        finally:
+            self.fused = before
+        return bool((found[1] - found[0]).abs().max() <= 1e-2)
+
+    def _scores(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """log Σ exp z and the entropy of every place."""
+        if self.fused:
+            from rlvrlab.engines.hf.train_kernels import scores
+
+            return scores(logits.detach())
+        z = logits.float()
+        lse = torch.logsumexp(z, -1)
+        return lse, lse - (torch.exp(z - lse[:, None]) * z).sum(-1)
+
+    def _slopes(
+        self, logits: Tensor, piece: Piece, place_E: Tensor, token_E: Tensor, c_logp_E: Tensor, c_logp_K: Tensor,
+        c_entropy_K: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """d loss / d logits, in their own precision; places count from the piece's first."""
+        if self.fused:
+            from rlvrlab.engines.hf.train_kernels import slopes
+
+            scored = logits.detach(), piece.lse_K, piece.entropy_K
+            return slopes(*scored, place_E, token_E, c_logp_E, c_logp_K, c_entropy_K)
+        log_p, c_logp = logits.float() - piece.lse_K[:, None], c_logp_K[:, None]
+        if c_entropy_K is None:
+            dz = log_p.exp_().mul_(-c_logp)
+        else:
+            slope = log_p.add(piece.entropy_K[:, None]).mul_(c_entropy_K[:, None]).add_(c_logp)
+            dz = log_p.exp_().mul_(slope).neg_()
+        return dz.index_put_((place_E, token_E), c_logp_E, accumulate=True).to(logits.dtype)
 
     def kl(
         self,

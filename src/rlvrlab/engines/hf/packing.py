@@ -33,6 +33,8 @@ class Shared(NamedTuple):
     answer_CT: Ints
     group_C: Ints
     prompt_length_G: Ints
+    answer_length_C: Ints
+    """Inputs of each answer: its last token is none."""
     back_N: Ints
     """Where each input's output stands in the G·P prompt positions followed by the C·T answer positions."""
 
@@ -159,7 +161,11 @@ def _distinct(batch: TokenBatch) -> Distinct:
         answer_B[i] = answers.setdefault((group, tokens.tobytes()), len(texts))
         if answer_B[i] == len(texts):
             texts.append(tokens)
-    return Distinct(list(prompts), texts, np.array([group for group, _ in answers], dtype=np.int64), answer_B)
+    group_C = np.array([group for group, _ in answers], dtype=np.int64)
+    order_C = np.argsort(group_C, kind="stable")  # the answers of a group are neighbours
+    place_C = np.empty_like(order_C)
+    place_C[order_C] = np.arange(len(order_C))
+    return Distinct(list(prompts), [texts[c] for c in order_C], group_C[order_C], place_C[answer_B])
 
 
 def _packed(found: Distinct, prompt_length_G: Ints, length_C: Ints) -> Layout:
@@ -179,7 +185,7 @@ def _packed(found: Distinct, prompt_length_G: Ints, length_C: Ints) -> Layout:
     place_K = np.concatenate([prompt_start_G + prompt_length_G - 1, np.arange(prompts, prompts + answers)])
     own_E = np.repeat(len(found.prompts) + answer_start_C - prompts, length_C) + _ramp(length_C) - 1
     edge_place_E = np.where(_ramp(length_C) == 0, np.repeat(found.group_C, length_C), own_E)
-    shared = Shared(prompt_GP, answer_CT, found.group_C, prompt_length_G, back_N)
+    shared = Shared(prompt_GP, answer_CT, found.group_C, prompt_length_G, inputs_C, back_N)
     flat = np.concatenate(ids)
     return Layout(flat[None], positions[None], None, shared, place_K, edge_place_E, flat[:0], flat[:0])
 

@@ -17,7 +17,7 @@ from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.envs.split import ROLES
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge.tasks import CallsTask, TestsTask
-from rlvrlab.types import LIMIT, Check, ErrorKind, Problem, Verdict, unjudged
+from rlvrlab.types import LIMIT, WHOLE, Check, ErrorKind, Problem, Verdict, unjudged
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
@@ -57,10 +57,8 @@ class JudgedEnvironment(JudgesTogether):
             except Exception as error:
                 prepared.append(unjudged(f"{type(self).__name__}.prepare raised {type(error).__name__}: {error}"))
         jobs = [job for one in prepared if not isinstance(one, Verdict) for job in one]
-        labels = [
-            p.id for (p, _), one in zip(items, prepared, strict=True) if not isinstance(one, Verdict) for _ in one
-        ]
-        judged = iter(self.judge(jobs, labels))
+        asked = [p for (p, _), one in zip(items, prepared, strict=True) if not isinstance(one, Verdict) for _ in one]
+        judged = iter(self.judge_for(asked, jobs))
         return [
             one if isinstance(one, Verdict) else self.conclude([next(judged) for _ in one], one[0][1])
             for one in prepared
@@ -108,11 +106,22 @@ class JudgedEnvironment(JudgesTogether):
             return problems
         raise reason
 
-    def judge(self, jobs: Sequence[Item], labels: Sequence[str]) -> list[Verdict]:
+    def judge_for(self, problems: Sequence[Problem], jobs: Sequence[Item]) -> list[Verdict]:
+        """Verdicts on one job for each of these problems; of some of them only whether it is right is asked."""
+        found: list[Verdict | None] = [None] * len(jobs)
+        for whole in (False, True):
+            at = [i for i, problem in enumerate(problems) if bool(problem.meta.get(WHOLE)) is whole]
+            every_test = self.every_test and not whole
+            told = self.judge([jobs[i] for i in at], [problems[i].id for i in at], every_test=every_test)
+            for i, verdict in zip(at, told, strict=True):
+                found[i] = verdict
+        return [verdict for verdict in found if verdict is not None]
+
+    def judge(self, jobs: Sequence[Item], labels: Sequence[str], *, every_test: bool | None = None) -> list[Verdict]:
         """Verdicts of the shared judge; unjudged when it breaks, for that says nothing about the answers."""
         if not jobs:
             return []
-        judge = shared_judge(self.every_test)
+        judge = shared_judge(self.every_test if every_test is None else every_test)
         try:
             return judge.verify_many(jobs, labels)
         except JudgeLost:  # every further answer would share that fate: stop, and go on when a judge is back

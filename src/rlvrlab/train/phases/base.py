@@ -21,6 +21,7 @@ from rlvrlab.objectives.base import PolicyObjective
 from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find
+from rlvrlab.rewards.total import asks_only_whether_right
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.limits import Limits
 from rlvrlab.train.state import Memory, State
@@ -173,7 +174,10 @@ class OnlinePhase(Phase):
     def prepare(self, lab: Lab, artifacts: Path) -> Estimators:
         """The reference policy is frozen by the loop when the phase begins; learnt limits are kept."""
         learnt = lab.recipe.pipeline.limits == "learnt"
-        return self.estimators(lab.resolved)._replace(limits=Limits(lab.env, artifacts) if learnt else None)
+        whole = asks_only_whether_right(lab.reward) and lab.credit is None and self.tries == 1
+        return self.estimators(lab.resolved)._replace(
+            limits=Limits(lab.env, artifacts, whole=whole) if learnt else None
+        )
 
     def estimators(self, resolved: Resolved) -> Estimators:
         """The estimator of advantages and the objective with its KL and entropy terms."""
