@@ -35,7 +35,7 @@ def test_an_on_line_step_runs_through_few_files(tmp_path: Path) -> None:
         runs.run(tmp_path, *settings, text=runs.ONLINE, observe=look)
     finally:
         sys.setprofile(None)
-    assert {"train/loop.py", "train/step.py", "train/update.py", "record/run.py", "rewards/binary.py"} <= entered
+    assert {"train/loop.py", "train/step.py", "train/update.py", "record/run.py", "rewards/total.py"} <= entered
     assert len(entered) <= MOST, "\n".join(sorted(entered))
 
 
