@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from rlvrlab.data.files import write_lines
-from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
+from rlvrlab.data.manifest import manifest_of, path_of, prompt_sha256, write_manifest
 from rlvrlab.data.near import near_prompts
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, read_problems, to_row, write_problems
@@ -269,16 +269,28 @@ def _references(item: Item) -> list[Any]:
 
 
 def _keep(prepared: Prepared, items: Sequence[Item]) -> None:
-    """Equal content once, by the first of ROLES that has it; an id names one problem."""
+    """Equal content once, by the first of ROLES that has it; an id names one problem, a question stands in one role."""
     seen: dict[str, Item] = {}
     ids: dict[str, str] = {}
+    asked: dict[str, tuple[Item, Problem]] = {}
     for item in sorted(items, key=lambda item: ROLES.index(item.role)):
         first = seen.setdefault(item.read.content, item)
         if first is not item:
-            twin = {"row": item.where, "role": item.role, "kept": first.where, "kept_role": first.role}
-            prepared.duplicates.append(twin | {"same_answer": _references(first) == _references(item)})
+            prepared.duplicates.append(_twin(item, first, same=_references(first) == _references(item)))
             continue
         for problem in item.read.problems(item.role):
             if ids.setdefault(problem.id, item.where) != item.where:
                 raise UserError(f"{item.where}: id {problem.id!r} is also that of {ids[problem.id]}; give it its own")
+            # Rows of different content can ask the same: two tasks with one program are one task where it is rewritten.
+            before, twin = asked.setdefault(prompt_sha256(problem.prompt), (item, problem))
+            if before.role != item.role:
+                same = twin.reference == problem.reference
+                prepared.duplicates.append({"id": problem.id, **_twin(item, before, same=same)})
+                continue
             prepared.problems[item.role].append(problem)
+
+
+def _twin(item: Item, kept: Item, *, same: bool) -> dict[str, Any]:
+    """What is told of a row, or of one problem of it, that is left out because another one asks the same."""
+    told = {"row": item.where, "role": item.role, "kept": kept.where, "kept_role": kept.role}
+    return told | {"same_answer": same}
