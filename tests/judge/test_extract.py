@@ -155,7 +155,7 @@ def test_every_door_reads_the_same_query(row: Row, monkeypatch: pytest.MonkeyPat
     text, want = text_of(row), row["want"]
     handed: list[str] = []
 
-    def record(_: Sql, tasks: list[tuple[object, str]], labels: list[str]) -> list[Verdict]:
+    def record(_: Sql, tasks: list[tuple[object, str]], labels: list[str], **_options: object) -> list[Verdict]:
         handed.extend(query for _, query in tasks)
         return [Verdict(False, 0.0) for _ in tasks]
 
