@@ -162,7 +162,7 @@ def test_a_forged_compile_error_carries_nothing_out() -> None:
 
 
 def test_examples_that_could_not_be_tried_are_no_reason_to_drop_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CodeReasoning, "judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
+    monkeypatch.setattr(CodeReasoning, "judge", lambda self, jobs, labels, **_: [unjudged("no worker") for _ in jobs])
     with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
         CodeReasoning().problems("train", 1, 0)
 
@@ -246,7 +246,7 @@ def test_a_second_turn_quotes_nothing_another_run_may_have_left(
     image = Image(readable=(str(tmp_path),))
     with Judge(workers=1) as leaky:
         leaky.pools["code"].image = image
-        monkeypatch.setattr(Code, "judge", lambda self, jobs, labels: leaky.verify_many(jobs, labels))
+        monkeypatch.setattr(Code, "judge", lambda self, jobs, labels, **_: leaky.verify_many(jobs, labels))
         problem = problem_of(Code(), "sample/0")
         for carry in (f"return open({str(left)!r}).read()", f"raise ValueError(open({str(left)!r}).read())"):
             text = f"```python\ndef clamp(value, low, high):\n    {carry}\n```"
