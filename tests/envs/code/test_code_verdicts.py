@@ -169,7 +169,7 @@ def test_examples_that_could_not_be_tried_are_no_reason_to_drop_a_row(monkeypatc
 
 @pytest.mark.parametrize("env", [Code(), CodeRepair()], ids=["code", "code_repair"])
 def test_a_machine_that_failed_makes_no_task_bad_and_none_good(env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(env), "judge", lambda self, jobs, labels: [unjudged("no worker") for _ in jobs])
+    monkeypatch.setattr(type(env), "judge", lambda self, jobs, labels, **_: [unjudged("no worker") for _ in jobs])
     problem = problem_of(env, "sample/0")
     for one in (problem, replace(problem, id=f"{problem.id}:bug0")):
         with pytest.raises(InfrastructureError, match="could not be tried: no worker"):
