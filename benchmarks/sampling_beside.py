@@ -106,6 +106,7 @@ class Beside:
         self.sampler = HfSampler(self.model, Tokens(vocab, self.tokenizer.end), options.device)
         self.texts, self.kept = texts_of(options.prompts), list[tuple[Request, Reply]]()
         self.facts: dict[str, Any] = {}
+        self.failed: dict[str, str] = {}
         self.servers = Servers(
             [options.vllm], self._base_name(), chat=False, concurrency=max(options.batches), attempts=1,
             prepare=self._load, give_up_s=30.0,
@@ -182,16 +183,10 @@ class Beside:
         runs: dict[tuple[int, str], list[Run]] = {}
         self.base = self.servers.model
         with self.servers:
-            for turn in range(options.rounds + 1):  # the first is short and does not count: it warms everyone up
+            for turn in range(options.rounds + 1):  # the first does not count: it warms everyone up
                 for rows in options.batches:
-                    new = options.tokens if turn else min(16, options.tokens)
-                    asked = requests_of(self.texts, self.tokenizer, rows, options.n, new, turn)
-                    work = self.contenders(rows)
-                    for name in generator("order", turn, rows).permutation(sorted(work)):
-                        if time.monotonic() > ends:
-                            break
-                        done = work[name](asked)
-                        if turn:
+                    for name in generator("order", turn, rows).permutation(sorted(self.contenders(rows))):
+                        if time.monotonic() < ends and (done := self._one(str(name), rows, turn)) and turn:
                             runs.setdefault((rows, str(name)), []).append(done)
                             print(rows, name, round(done.tokens / done.seconds), done, flush=True)
             start = time.perf_counter()
@@ -199,9 +194,23 @@ class Beside:
             if options.device == "cuda":
                 torch.cuda.synchronize()
             self.facts["refresh_s"] = round(time.perf_counter() - start, 4)
-            gaps = self.gaps()
+            gaps = self.gaps() if self.kept else {}
             self.servers.each(_forget, 5.0)
         return self.told(runs, gaps)
+
+    def _one(self, name: str, rows: int, turn: int) -> Run | None:
+        """One batch; who fails once is left out from then on, and told."""
+        if name in self.failed:
+            return None
+        # Ours captures its graphs when it first meets a length, vLLM when it starts.
+        new = self.options.tokens if turn or name == "ours" else min(16, self.options.tokens)
+        try:
+            asked = requests_of(self.texts, self.tokenizer, rows, self.options.n, new, turn)
+            return self.contenders(rows)[name](asked)
+        except Exception as error:
+            self.failed[name] = repr(error)[:300]
+            print(name, "failed:", self.failed[name], flush=True)
+            return None
 
     def told(self, runs: dict[tuple[int, str], list[Run]], gaps: dict[str, float]) -> dict[str, Any]:
         rows = []
@@ -222,6 +231,7 @@ class Beside:
         return {
             "model": Path(options.model).name, "rank": options.rank, "n": options.n, "max_tokens": options.tokens,
             "chat": options.chat, "rounds": options.rounds, "vllm": _version(options.vllm), "gap": gaps,
+            "failed": self.failed,
             **self.facts, "rows": rows,
         }  # fmt: skip
 
