@@ -1,6 +1,7 @@
 """Embedded sampling beside `generate` of Transformers: same model, prompts and number of tokens, interleaved.
 
     python benchmarks/sampling.py [--device cpu|cuda] [--sizes 10m 135m] [--rounds 5] [--lora] [--json FILE]
+    python benchmarks/sampling.py --device cuda --model FOLDER --vllm URL [--offline URL]    beside vLLM
 
 CPU: ratios of process CPU time per round first (median, range), then tokens/s. 4 prompts × 8 samples, ragged prompts.
 CUDA: agreement with the model's own forward, tokens/s at several batch sizes with ragged prompts and ended rows, the
@@ -247,6 +248,10 @@ def on_cuda(options: argparse.Namespace) -> dict[str, Any]:
     return out
 
 
+def _device(name: str) -> str:
+    return torch.cuda.get_device_name() if name == "cuda" else name
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -257,11 +262,27 @@ def main() -> None:
     parser.add_argument("--lora", action="store_true")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--json", type=Path)
+    beside = parser.add_argument_group("beside vLLM, with a real model and an adapter")
+    beside.add_argument("--vllm", help="address of a server that was started with --enable-lora")
+    beside.add_argument("--offline", help="address of benchmarks/vllm_offline.py")
+    beside.add_argument("--model", help="folder of the model that both have")
+    beside.add_argument("--adapter", type=Path, help="where the adapter is written; both servers read it there")
+    beside.add_argument("--rank", type=int, default=16)
+    beside.add_argument("--prompts", type=Path, help='questions, a line of JSON with a "prompt" each')
+    beside.add_argument("--chat", action="store_true", help="wrap them in the chat template")
+    beside.add_argument("--n", type=int, default=16, help="answers to each question")
+    beside.add_argument("--tokens", type=int, default=128, help="longest answer")
+    beside.add_argument("--all-at", type=int, default=256, help="the batch at which every contender takes part")
+    beside.add_argument("--seconds", type=float, default=3600.0, help="begin nothing after so many")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(options.threads)
-    if options.device == "cuda":
-        found: Any = on_cuda(options)
+    if options.vllm:
+        from sampling_beside import beside as beside_vllm
+
+        found: Any = {"device": _device(options.device), "torch": torch.__version__, **beside_vllm(options)}
+    elif options.device == "cuda":
+        found = on_cuda(options)
     else:
         found = [on_cpu(size, options.rounds, options.lora) for size in options.sizes]
     if options.json:
