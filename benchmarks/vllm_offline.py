@@ -27,9 +27,9 @@ class Offline:
     def __init__(self, options: argparse.Namespace) -> None:
         from vllm import LLM  # type: ignore[import-not-found,unused-ignore]
 
-        more = {"kv_cache_memory_bytes": options.cache_gb << 30} if options.cache_gb else {}
+        more: dict[str, Any] = {"kv_cache_memory_bytes": options.cache_gb << 30} if options.cache_gb else {}
         if options.graph_rows:
-            more["max_cudagraph_capture_size"] = options.graph_rows
+            more["cudagraph_capture_sizes"] = options.graph_rows
         self.adapter: Path = options.adapter
         self.model = LLM(
             model=options.model, dtype=options.dtype, enable_lora=True, max_lora_rank=options.rank, max_loras=1,
@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--memory", type=float, default=0.9)
     parser.add_argument("--cache-gb", type=int, default=0)
-    parser.add_argument("--graph-rows", type=int, default=0)
+    parser.add_argument("--graph-rows", type=int, nargs="+", help="sizes of captured batches; vLLM's own by default")
     parser.add_argument("--longest", type=int, default=2048)
     parser.add_argument("--rows", type=int, default=1024)
     parser.add_argument("--dtype", default="bfloat16")
