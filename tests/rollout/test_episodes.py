@@ -69,7 +69,7 @@ def test_a_program_that_is_too_long_is_not_read_by_the_trainer() -> None:
     assert printing(program) is program
 
 
-@pytest.mark.parametrize("style", ["chat", "bare"])
+@pytest.mark.parametrize("style", ["chat", "fence", "bare"])
 @pytest.mark.parametrize("tool", ["python", "sql"])
 def test_an_episode_is_its_tokens_with_results_as_context(style: str, tool: str) -> None:
     env = Agent(tools=(tool,), style=style)
@@ -161,7 +161,7 @@ def test_calls_and_answers_are_read_strictly() -> None:
     assert printing("a = 1\na + 1").endswith("print(a + 1)") and printing("print(3)") == "print(3)"
 
 
-@pytest.mark.parametrize("style", ["chat", "bare"])
+@pytest.mark.parametrize("style", ["chat", "fence", "bare"])
 def test_gold_is_right_and_cheats_are_not(style: str) -> None:
     env = Agent(style=style)
     checks = env.checked(env.problems("dev", 4, 0))

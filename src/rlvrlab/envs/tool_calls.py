@@ -3,6 +3,9 @@
     chat   <tool_call>
            {"name": "sql", "arguments": {"query": "SELECT COUNT(*) FROM film"}}
            </tool_call>                                         the form that Qwen and Hermes models were trained on
+    fence  ```tool
+           {"name": "sql", "arguments": {"query": "SELECT COUNT(*) FROM film"}}
+           ```                                                  plain text, where the tokens of the tags are untrained
     bare   sql: SELECT COUNT(*) FROM film                       one line, for tiny policies
     answer ### 42
 
@@ -20,10 +23,12 @@ from typing import Literal, NamedTuple
 
 from rlvrlab.judge.extract import after_thinking
 
-Style = Literal["chat", "bare"]
+Style = Literal["chat", "fence", "bare"]
 ARGUMENT = {"python": "code", "sql": "query"}
 """Tool -> the name of its one argument."""
-CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+MARKS = {"chat": ("<tool_call>", "</tool_call>"), "fence": ("```tool\n", "```")}
+"""Style -> what stands before and after the JSON of a call."""
+CALLS = {style: re.compile(rf"{before}(.*?)(?:{after}|\Z)", re.DOTALL) for style, (before, after) in MARKS.items()}
 OPENS, CLOSES = "<tool_response>", "</tool_response>"
 RESULT = f"{OPENS}\n{{}}\n{CLOSES}\n"
 MARK = "###"
@@ -50,7 +55,7 @@ def call_in(text: str, style: Style, tools: Sequence[str]) -> Call | None:
     if style == "bare":
         tool, colon, argument = text.strip().partition(": ")
         return Call(tool, argument) if colon and tool in tools else None
-    found = CALL.findall(text)
+    found = CALLS[style].findall(text)
     if not found:
         return None
     if len(found) > 1:
@@ -72,7 +77,8 @@ def written(call: Call, style: Style) -> str:
     if style == "bare":
         return f"{call.tool}: {call.argument}"
     plain = {"name": call.tool, "arguments": {ARGUMENT[call.tool]: call.argument}}
-    return f"<tool_call>\n{json.dumps(plain, ensure_ascii=False)}\n</tool_call>"
+    before, after = MARKS[style]
+    return f"{before.rstrip()}\n{json.dumps(plain, ensure_ascii=False)}\n{after}"
 
 
 def unmarked(text: str) -> str:

@@ -31,7 +31,7 @@ from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import filled, stored
 from rlvrlab.envs.sql.made import Made, made_problems
-from rlvrlab.envs.tool_calls import ARGUMENT, Call, Result, Style, final_answer, written
+from rlvrlab.envs.tool_calls import ARGUMENT, MARKS, Call, Result, Style, final_answer, written
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.registry import register
@@ -44,7 +44,7 @@ UNITS = re.compile(r"[^\W\d_]|[%‰€£¥¢°]")
 """No question here has a unit, and 30315% is another value than 30315."""
 CHAT = (
     "{question}\n\nYou may use these tools, one call in a turn:\n{tools}\n"
-    'To call one, write <tool_call>{{"name": NAME, "arguments": {{…}}}}</tool_call> and end your turn; the result '
+    'To call one, write {before}{{"name": NAME, "arguments": {{…}}}}{after} and end your turn; the result '
     "comes back in <tool_response>. You have {turns} turns and {calls} calls. "
     "End with a line that holds ### and the value alone."
 )
@@ -72,7 +72,8 @@ class Agent(BaseEnvironment):
     result_chars: Count = 400
     """A longer result is cut, and says so."""
     style: Style = "chat"
-    """chat: calls as Qwen and Hermes models write them. bare: one short line, for tiny policies."""
+    """chat: calls as Qwen and Hermes models write them. fence: the same in a block of plain text. bare: one short line,
+    for tiny policies."""
 
     version = "3"
     uses_tools = True
@@ -81,7 +82,7 @@ class Agent(BaseEnvironment):
         self.refuse_other("tools", ARGUMENT, f"give some of {', '.join(ARGUMENT)}, each once")
         if not self.levels or not set(self.levels) <= {1, 2, 3, 4, 5}:
             raise UserError(f"agent: levels = {list(self.levels)}: give some of 1 to 5")
-        self.refuse_other("style", ("chat", "bare"))
+        self.refuse_other("style", (*MARKS, "bare"))
         if self.turns < 2 or self.timeout_s <= 0:
             raise UserError(f"agent: turns = {self.turns}: a call and an answer take 2; timeout_s must be above 0")
 
@@ -162,9 +163,12 @@ class Agent(BaseEnvironment):
         self, tool: str, level: int, question: str, short: str, reference: dict[str, Any], role: Role
     ) -> Problem:
         prompt = f"{short}\n"
-        if self.style == "chat":
+        if self.style != "bare":
+            before, after = MARKS[self.style]
             about = "\n".join(ABOUT[name] for name in self.tools)
-            prompt = CHAT.format(question=question, tools=about, turns=self.turns, calls=self.calls)
+            end = f"\n{after}" if before.endswith("\n") else after
+            marks = {"before": before, "after": end}
+            prompt = CHAT.format(question=question, tools=about, turns=self.turns, calls=self.calls, **marks)
         allowed = {"names": list(self.tools), "turns": self.turns, "calls": self.calls, "style": self.style,
                    "timeout_s": self.timeout_s, "result_chars": self.result_chars}  # fmt: skip
         return Problem(
