@@ -47,31 +47,73 @@ def speed() -> list[str]:
 
 
 def on_h200() -> list[str]:
-    """Steps and a whole evaluation on one GPU, alone on it."""
-    [small] = found("h200_training_135m")
-    ours, first, *others = small["ours"], *found("h200_endless")["rows"]
-    parts = "sampling {sample_s:.1f}, waiting {waited_s:.1f}, update {update_s:.1f}"
-    step = (
-        f"1.5B, LoRA r32, 512 answers of about {first['tokens_per_answer']:.0f} tokens: a GRPO step, no endless program"
-    )
+    """Steps, whole evaluations, kernels and sampling on one GPU, alone on it."""
+    return steps_on_h200() + whole_evaluations() + ways_of_an_update() + sampling_beside_vllm()
+
+
+def steps_on_h200() -> list[str]:
+    """GRPO steps of two states of the code."""
+    [small], [small_before] = found("h200_training_135m_2"), found("h200_training_135m")
+    large, large_before = found("h200_endless_2")["rows"], found("h200_endless")["rows"]
+    ours, before = small["ours"], small_before["ours"]
+    shown = {"sampling": "sample_s", "waiting": "waited_s", "scores": "score_s", "update": "update_s", "rest": "rest_s"}
+    parts = ", ".join(f"{name} {{{key}:.2f}}" for name, key in shown.items())
+    step = f"1.5B, LoRA r32, 512 answers of about {large[0]['tokens_per_answer']:.0f} tokens: a GRPO step, "
+    names = [step + "no endless program", *(f"the same, 1 % endless, {one['arm']}" for one in large[1:])]
     rows = [
-        ("135M shape, LoRA r8, 256 answers of 128 tokens: a GRPO step", f"{ours['wall_s']:.2f} s",
-         f"sampling {ours['sample_s']:.2f}, gradient {ours['gradient_s']:.2f}"),
-        (step, f"{first['s_per_step']:.1f} s", parts.format(**first)),
+        ("135M shape, LoRA r8, 256 answers of 128 tokens: a GRPO step", f"{ours['wall_s']:.3f} s",
+         "sampling {sample_s:.2f}, gradient {gradient_s:.2f}".format(**ours), f"{before['wall_s']:.2f} s"),
+        *((name, f"{one['s_per_step']:.2f} s", parts.format(**one), f"{old['s_per_step']:.1f} s")
+          for name, one, old in zip(names, large, large_before, strict=True)),
     ]  # fmt: skip
-    for one in others:
-        rows.append((f"the same, 1 % endless, {one['arm']}", f"{one['s_per_step']:.1f} s", parts.format(**one)))
-    return table(("work on one H200", "seconds", "of which"), [*rows, *whole_evaluations()])
+    now, then = (_commit(name) for name in ("h200_endless_2", "h200_endless"))
+    return table(("work on one H200", f"seconds, {now}", "of which", f"before, {then}"), rows)
 
 
-def whole_evaluations() -> Rows:
-    """HumanEval by one command, from its start to its end, in two states of the code."""
-    for name in ("h200_humaneval", "h200_humaneval_2"):
-        made = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        code = made["code"]["commit"][:8]
-        for time, one in zip(("first", "second", "third"), made["found"], strict=False):
-            what = f"1.5B, HumanEval, greedy, {one['problems']} problems, the whole command, {code}, {time} time"
-            yield what, f"{one['command_s']:.1f} s", f"asking and judging {one['asking_and_judging_s']:.1f}"
+def whole_evaluations() -> list[str]:
+    """HumanEval by one command, from its start to its end, in three states of the code."""
+    rows = []
+    for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3"):
+        told = [f"{one['command_s']:.1f} s ({one['asking_and_judging_s']:.1f})" for one in found(name)]
+        rows.append((_commit(name), *told, *["–"] * (3 - len(told))))
+    head = ("1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)", "first time", "second")
+    return table((*head, "third"), rows)
+
+
+def ways_of_an_update() -> list[str]:
+    """How far a gradient lies from that of the plain ways, and what it takes."""
+    names = {"old": "the plain ways", "flash": "the plain ways once more", "adapters": "LoRA in fewer passes",
+             "head": "logits by Triton", "layers": "norms and gates by Triton", "all": "these three"}  # fmt: skip
+    made, rows = found("h200_update_ways"), []
+    for way, words in names.items():
+        cells = []
+        for model in ("qwen", "smol"):
+            one, took = made["agree"][model][way], made["seconds"][model].get(way)
+            apart = ("–", "–") if way == "old" else (f"{one['gradient_off']:.3f}", f"{one['cosine']:.5f}")
+            cells += [*apart, f"{min(took['s']):.2f}–{max(took['s']):.2f}" if took else "–"]
+        rows.append((words, *cells))
+    head = ("one gradient", "1.5B: apart, of its norm", "cosine", "s", "135M: apart, of its norm", "cosine", "s")
+    return table(head, rows)
+
+
+def sampling_beside_vllm() -> list[str]:
+    """Tokens per second of the embedded sampler, a vLLM server and LLM.generate."""
+    columns = ("ours", "offline", "served", "served, base", "served, seeded")
+    rows = []
+    for one in sorted(found("h200_sampling_vllm")["rows"], key=lambda one: one["batch"]):
+        told = [
+            f"{one['median'][name]:,}" + (f" ({one['ours_over'][name]:.1f})" if name != "ours" else "")
+            if name in one["median"] else "–"
+            for name in columns
+        ]  # fmt: skip
+        rows.append((f"{one['batch']:,}", *told))
+    head = ("answers at once", "embedded sampler, tokens/s", "`LLM.generate`, tokens/s (times)", "server (times)")
+    return table((*head, "server without the adapter", "server with seeds"), rows)
+
+
+def _commit(name: str) -> str:
+    kept = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return str(kept["code"]["commit"][:8])
 
 
 def report() -> list[str]:
