@@ -62,7 +62,8 @@ def main() -> None:
     for (name, words), p in zip(SETS.items(), p_values, strict=True):
         print(row(words, before[name], after[name], f"{p:.2g}"))
     for words, names in (("the five skills", list(SETS)[1:]), ("all six sets", list(SETS))):
-        print(row(words, *([mark for name in names for mark in card[name]] for card in (before, after)), "–"))
+        old, new = ([mark for name in names for mark in card[name]] for card in (before, after))
+        print(row(words, old, new, "–"))
 
 
 if __name__ == "__main__":
