@@ -106,12 +106,12 @@ class HfEngine:
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error, self.device):
                     raise
-                if self._sampler.max_rows <= 1:
+                rows = min(self._sampler.max_rows, self._sampler.abreast)
+                if rows <= 1:
                     remedy = "lower rollout.max_tokens or take a smaller model"
                     what = f"{self.device} while sampling one answer{held_by_others(self.device)}"
                     raise UserError(f"out of memory on {what}; {remedy}") from error
-            self._sampler.max_rows //= 2
-            self.max_rows = self._sampler.max_rows
+            self.max_rows = self._sampler.max_rows = rows // 2
             note("memory", f"out of memory while sampling: {self.max_rows} answers abreast from now on")
             self._free()
 

@@ -30,7 +30,7 @@ class PlainSampler:
 
     def __init__(self, model: Any, tokenizer: Tokenizer, device: torch.device) -> None:
         self.model, self.tokenizer, self.device = model, tokenizer, device
-        self.max_rows = ROWS
+        self.max_rows = self.abreast = ROWS
 
     def refresh(self) -> None:
         """Nothing is copied, so there is nothing to renew."""
@@ -55,6 +55,7 @@ class PlainSampler:
                 chunk = rows[at : at + self.max_rows]
                 if unwanted is not None and all(unwanted(i) for i, _ in chunk):
                     continue
+                self.abreast = len(chunk)
                 with torch.no_grad(), without_cudnn():
                     asked = [(requests[i], sample) for i, sample in chunk]
                     needless = [partial(unwanted, i) for i, _ in chunk] if unwanted else []

@@ -56,7 +56,8 @@ class HfSampler:
             raise UserError(f"no embedded sampler for this model: {reason}; use the generic path")
         self.tokenizer = tokenizer
         self.weights = Weights(model, device, dtype)
-        self.max_rows = MAX_ROWS.get(self.weights.device.type, MAX_ROWS["cpu"])
+        self.max_rows = self.abreast = MAX_ROWS.get(self.weights.device.type, MAX_ROWS["cpu"])
+        """Answers drawn abreast at most, and in the wave under way, which is smaller where memory is."""
         fixed = self.weights.device.type == "cuda" if graphs is None else graphs
         self._graphs = GraphDecoder(self.weights) if fixed else None
 
@@ -105,6 +106,7 @@ class HfSampler:
                     if told is not None:
                         told([(*row, completion) for row, completion in made])
 
+                self.abreast = len(wave)
                 drawn = self._decode(requests, wave, uniform, ended if told else None, unwanted)
                 rest = np.array([i for i, row in enumerate(wave) if out[row.request][row.sample] is None], dtype=int)
                 ended(rest, Drawn(drawn.token_RT[rest], drawn.logp_RT[rest]))

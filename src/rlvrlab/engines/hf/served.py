@@ -94,7 +94,7 @@ class ServedSampler:
         )
         self._home = _new_home(cache.root() / "adapters")
         self._name, self._folder = "", self._home
-        self.max_rows = 1
+        self.max_rows = self.abreast = 1
         """The servers have their own memory: there is nothing to halve here."""
         self.mismatch = 0.0
         """Of the last call: mean |log-prob of a server − of the trainer| over its answers scored here, the largest."""
