@@ -161,6 +161,19 @@ def test_out_of_memory_halves_once_and_then_names_the_key(error, monkeypatch) ->
     assert (again[0] - expected[0]).norm() < 1e-5 * expected[0].norm() and again[1] == pytest.approx(expected[1])
     monkeypatch.setattr(engine.body, "hidden", Full(engine, 8, error))
     with pytest.raises(UserError, match=r"lower engine\.micro_tokens"):
+        engine.gradient(batch, Sft())
+
+
+def test_scores_are_found_however_often_it_takes_to_halve(monkeypatch) -> None:
+    rows = ([tuple(range(3 + i, 13 + i)) for i in range(8)], [(i + 3, 4, 5, 6, 7, 8) for i in range(8)])
+    engine, batch = hf("llama", 4)(5), batch_of(*rows)
+    expected = engine.logprobs(batch)[0]
+    monkeypatch.setattr(engine.body, "hidden", Full(engine, 20, OUT[0]))
+    with pytest.warns(UserWarning, match="halved"):
+        found = engine.logprobs(batch)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    monkeypatch.setattr(engine.body, "hidden", Full(engine, 8, OUT[0]))
+    with pytest.warns(UserWarning, match="halved"), pytest.raises(UserError, match="out of memory"):
         engine.logprobs(batch)
 
 

@@ -120,7 +120,7 @@ class HfEngine:
         self._choose_ways()
         named = {"current": None, "reference": self.reference}
         with self.weights.swapped(named[policy] if isinstance(policy, str) else policy):
-            return self._sparing(lambda: score_rows(self.body, batch, self.micro_tokens))
+            return self._sparing(lambda: score_rows(self.body, batch, self.micro_tokens), often=True)
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Tensor, float, dict[str, float]]:
         """One forward pass per micro-batch; a batch-coupled objective is asked once, before them."""
@@ -286,28 +286,33 @@ class HfEngine:
                 self.model.eval()
         return work
 
-    def _sparing(self, work: Callable[..., Result], *args: Any) -> Result:
-        """Out of memory: see `_spared`. What fails leaves nothing behind, so the next try begins anew."""
+    def _sparing(self, work: Callable[..., Result], *args: Any, often: bool = False) -> Result:
+        """Out of memory: see `_spared`. What fails leaves nothing behind, so the next try begins anew.
+
+        A training that has to halve again would be slow for long, which its user should know. A pass that only scores
+        halves as `often` as it takes: answers that were drawn for it would be lost.
+        """
         while True:
             try:
                 return work(*args)
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error, self.device):
                     raise
-                if self._halved and not self._holds_buffers():
+                again = often and self.micro_tokens > 1
+                if self._halved and not again and not self._holds_buffers():
                     small = f"{self.device} with micro-batches of {self.micro_tokens} tokens"
                     remedy = "lower engine.micro_tokens, or set engine.gradient_checkpointing = true"
                     raise UserError(f"out of memory on {small}{held_by_others(self.device)}; {remedy}") from error
-            self._spared()
+            self._spared(again)
 
-    def _spared(self) -> None:
+    def _spared(self, again: bool) -> None:
         """The sampler's buffers go first, by themselves the first time: an examination needs larger ones than training.
-        Then the micro-batch is halved, once in an engine's life; the next time it is the user's turn."""
+        Then the micro-batch is halved, once in an engine's life unless `again`; the next time it is the user's turn."""
         words, held = "out of memory", self._holds_buffers()
         if held:
             self._sampler.forget()
             words += ": the sampler gave its buffers back"
-        if not self._halved and (self._gave_back or not held):
+        if (again or not self._halved) and (self._gave_back or not held):
             self._halved, self.micro_tokens = True, max(1, self.micro_tokens // 2)
             words += f": micro-batches are halved to {self.micro_tokens} tokens"
             warnings.warn(words, stacklevel=4)
