@@ -105,7 +105,7 @@ bench: $(VENV)/.dev  ## every benchmark, with this machine's facts
 	$(BIN)/python benchmarks/interference.py
 	$(BIN)/python benchmarks/dashboard.py
 
-claims: $(VENV)/.core  ## recompute every claim of docs/claims.md from committed result files, in under a minute
+claims: $(VENV)/.dev  ## recompute every claim of docs/claims.md from committed result files, in under a minute
 	$(BIN)/python docs/check_claims.py
 
 docs: $(VENV)/.dev  ## docs/reference.md from the code
