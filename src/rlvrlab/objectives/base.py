@@ -28,7 +28,7 @@ import numpy as np
 from rlvrlab.batch import Bools, Floats, TokenBatch
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.kl import kl_BT
-from rlvrlab.types import Aggregation, Couples, Loss
+from rlvrlab.types import Aggregation, Couples, Loss, Objective
 
 LOG_RATIO_LIMIT = 20.0
 """|log ρ| beyond this is cut and carries no gradient, as in verl; TRL has no guard and may overflow."""
@@ -64,6 +64,22 @@ class PolicyObjective(ABC):
     @abstractmethod
     def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
         """Diagnostics already divided by the global normaliser: sums over micro-batches are right."""
+
+
+class AroundObjective:
+    """Base of objectives around another one: rows and tokens go together as they do inside."""
+
+    objective: Objective
+
+    @property
+    def couples(self) -> Couples:
+        """Rows that the objective inside must see together."""
+        return self.objective.couples
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How the objective inside makes one number of token losses."""
+        return self.objective.aggregation
 
 
 def masked(x_BT: Floats, batch: TokenBatch) -> Floats:

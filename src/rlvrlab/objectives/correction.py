@@ -20,8 +20,8 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.base import exponential, masked, needed, token_mean
-from rlvrlab.types import Aggregation, Couples, Loss, NonNegative, Objective, Positive
+from rlvrlab.objectives.base import AroundObjective, exponential, masked, needed, token_mean
+from rlvrlab.types import Loss, NonNegative, Objective, Positive
 
 SQUARE = "rollout_is/square"
 """Mean square of the weights: adds up over micro-batches, which the sample size made of it does not."""
@@ -92,24 +92,15 @@ def with_sample_size(metrics: dict[str, float]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class CorrectedInUpdate:
+class CorrectedInUpdate(AroundObjective):
     """An objective that makes its importance weights of the log-probs it is given: they cost no pass of their own.
 
     Right for the only update on a batch, whose gradient is taken at the very policy that the weights are about.
+    A weight is its row's own.
     """
 
     objective: Objective
     correction: Correction
-
-    @property
-    def couples(self) -> Couples:
-        """Rows that the objective inside must see together; a weight is its row's own."""
-        return self.objective.couples
-
-    @property
-    def aggregation(self) -> Aggregation:
-        """How the objective inside makes one number of token losses."""
-        return self.objective.aggregation
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """The objective's, weighted."""

@@ -15,13 +15,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.objectives.base import PolicyObjective, aggregate, masked, needed, reference_metrics, weights_BT
+from rlvrlab.objectives.base import (
+    AroundObjective,
+    PolicyObjective,
+    aggregate,
+    masked,
+    needed,
+    reference_metrics,
+    weights_BT,
+)
 from rlvrlab.objectives.kl import KlEstimator, kl_BT, kl_slope_BT
-from rlvrlab.types import Aggregation, Couples, Loss, NonNegative
+from rlvrlab.types import Aggregation, Loss, NonNegative
 
 
 @dataclass(frozen=True)
-class Regularised:
+class Regularised(AroundObjective):
     """An objective with KL and entropy terms; itself an objective."""
 
     objective: PolicyObjective
@@ -35,16 +43,6 @@ class Regularised:
     """verl cuts k3 at 10; None does not."""
     terms: Aggregation | None = None
     """How KL and entropy become one number; None takes the objective's own aggregation."""
-
-    @property
-    def couples(self) -> Couples:
-        """Rows that the objective inside must see together."""
-        return self.objective.couples
-
-    @property
-    def aggregation(self) -> Aggregation:
-        """How the objective inside makes one number of token losses."""
-        return self.objective.aggregation
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """The sum of the terms."""
