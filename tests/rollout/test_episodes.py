@@ -161,6 +161,13 @@ def test_calls_and_answers_are_read_strictly() -> None:
     assert printing("a = 1\na + 1").endswith("print(a + 1)") and printing("print(3)") == "print(3)"
 
 
+@pytest.mark.parametrize("end", ["\n```", "```", "```  \n", ""])
+def test_backticks_inside_a_fenced_call_are_its_own(end: str) -> None:
+    call = Call("python", 'print("""\n```\n""", 6 * 7)')
+    body = written(call, "fence").removesuffix("\n```")
+    assert call_in(f"Let me see.\n{body}{end}", "fence", ("python",)) == call
+
+
 @pytest.mark.parametrize("style", ["chat", "fence", "bare"])
 def test_gold_is_right_and_cheats_are_not(style: str) -> None:
     env = Agent(style=style)

@@ -28,7 +28,11 @@ ARGUMENT = {"python": "code", "sql": "query"}
 """Tool -> the name of its one argument."""
 MARKS = {"chat": ("<tool_call>", "</tool_call>"), "fence": ("```tool\n", "```")}
 """Style -> what stands before and after the JSON of a call."""
-CALLS = {style: re.compile(rf"{before}(.*?)(?:{after}|\Z)", re.DOTALL) for style, (before, after) in MARKS.items()}
+CALLS = {
+    "chat": re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL),
+    "fence": re.compile(r"```tool\n(.*?)(?:\n```|```\s*\Z|\Z)", re.DOTALL),
+}
+"""The end of a block begins a line or ends the turn: backticks inside the JSON, which has no line ends, are its own."""
 OPENS, CLOSES = "<tool_response>", "</tool_response>"
 RESULT = f"{OPENS}\n{{}}\n{CLOSES}\n"
 MARK = "###"
