@@ -27,7 +27,7 @@ SHOWN = 50
 """Characters of a prompt in a message."""
 LIMIT = "limit_s"
 """Key of a problem's meta: CPU seconds per test that answers to it may take, where it is less than usual."""
-WHOLE = "whole"
+ONLY_OUTCOME = "only_outcome"
 """Key of a problem's meta: only whether an answer is right counts, so a test that ends its program is the last."""
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]

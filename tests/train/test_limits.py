@@ -13,7 +13,7 @@ from rlvrlab.rewards.binary import Binary, BinaryFormat
 from rlvrlab.rewards.pass_ratio import Accepted, PassRatio
 from rlvrlab.rewards.total import asks_only_whether_right
 from rlvrlab.train.limits import FILE, Limits
-from rlvrlab.types import LIMIT, WHOLE, Completion, ErrorKind, Problem, Rollout, Verdict
+from rlvrlab.types import LIMIT, ONLY_OUTCOME, Completion, ErrorKind, Problem, Rollout, Verdict
 
 P = [Problem(name, "env", "env", name.upper()) for name in "abc"]
 
@@ -84,14 +84,16 @@ def test_the_judge_stops_an_endless_program_at_the_problems_own_limit() -> None:
     assert env.seconds(problem, 6.0) == 6.0 and env.seconds(replace(problem, meta={LIMIT: 60.0}), 6.0) == 6.0
 
 
-def test_a_program_that_a_test_ended_is_run_on_no_other_where_only_the_whole_counts(tmp_path: Path) -> None:
+def test_a_program_that_a_test_ended_is_run_on_no_other_where_only_the_outcome_counts(tmp_path: Path) -> None:
     env = Code(timeout_s=6.0)
     tests = [f"assert f({n}) == {2 * n}" for n in range(3)]
     reference = {"entry_point": "f", "tests": tests, "setup": "", "begun": "", "inprocess": False}
     right, endless = (f"```python\ndef f(n):\n    {body}\n```" for body in ("return 2 * n", "while True: pass"))
     problem = Problem("p", "code", "code", "Double it.", reference, {"solution": right})
-    fitted = [limits.fitted([problem], 0)[0] for limits in (Limits(env, tmp_path), Limits(env, tmp_path, whole=True))]
-    assert [one.meta.get(WHOLE) for one in fitted] == [None, True]
+    fitted = [
+        limits.fitted([problem], 0)[0] for limits in (Limits(env, tmp_path), Limits(env, tmp_path, only_outcome=True))
+    ]
+    assert [one.meta.get(ONLY_OUTCOME) for one in fitted] == [None, True]
     both = env.verify_many([(replace(one, meta={**one.meta, LIMIT: 0.2}), endless) for one in fitted])
     assert [(one.correct, one.error) for one in both] == [(False, ErrorKind.TIMEOUT)] * 2
     assert both[1].cost["cpu_s"] < both[0].cost["cpu_s"] / 2

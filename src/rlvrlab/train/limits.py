@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.files import append_rows, mend_tail, read_lines
-from rlvrlab.types import LIMIT, WHOLE, Environment, Problem, Rollout, Verdict
+from rlvrlab.types import LIMIT, ONLY_OUTCOME, Environment, Problem, Rollout, Verdict
 
 FILE = "limits.jsonl"
 FACTOR = 10.0
@@ -29,9 +29,9 @@ SHORTEST_S = 0.5
 class Limits:
     """What is known so far about the problems of one run."""
 
-    def __init__(self, env: Environment, artifacts: Path, *, whole: bool = False) -> None:
-        """`whole`: nothing but whether an answer is right will be asked of its verdict."""
-        self.env, self._path, self._whole = env, artifacts / FILE, whole
+    def __init__(self, env: Environment, artifacts: Path, *, only_outcome: bool = False) -> None:
+        """`only_outcome`: nothing but whether an answer is right will be asked of its verdict."""
+        self.env, self._path, self._only_outcome = env, artifacts / FILE, only_outcome
         self._learnt: dict[str, list[tuple[int, float]]] = {}
         """By problem: (first step it holds for, seconds); 0 seconds where the reference told nothing."""
         self._closed: set[int] = set()
@@ -65,7 +65,11 @@ class Limits:
 
     def _with_limit(self, problem: Problem, step: int) -> Problem:
         known = max((limit for learnt, limit in self._learnt.get(problem.id, ()) if learnt <= step), default=0.0)
-        meta = {**problem.meta, **({LIMIT: known} if known else {}), **({WHOLE: True} if self._whole else {})}
+        meta = {
+            **problem.meta,
+            **({LIMIT: known} if known else {}),
+            **({ONLY_OUTCOME: True} if self._only_outcome else {}),
+        }
         return replace(problem, meta=meta) if meta != problem.meta else problem
 
     def _write(self, learnt: Sequence[tuple[int, str, float]], closing: int | None = None) -> None:

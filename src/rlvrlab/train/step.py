@@ -59,8 +59,8 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     # advantages
     with timed("score"):
         objective = corrected(lab, phase, estimators)
-        asked = {"reused": phase.updates_per_step > 1, "critic": phase.critic is not None}
-        asked["weighed"] = objective is estimators.objective
+        reused, critic = phase.updates_per_step > 1, phase.critic is not None
+        asked = {"reused": reused, "critic": critic, "weighed": objective is estimators.objective}
         batch, counts = training_batch(used, engine, recipe, estimators.advantage, **asked)
         batch = credits.on(batch, used) if credits else batch
     # update

@@ -260,7 +260,7 @@ class HfEngine:
         }
 
     def _choose_ways(self) -> None:
-        """Before the first pass of a training; an evaluation, which makes none, need not find out what is fastest."""
+        """Before the first pass that scores or trains: who only samples need not find out what is fastest."""
         if self.ways is None:
             gpu, adapted = self.device.type == "cuda", self.peft is not None
             self.ways = ways.choose(self.model, self.body, adapters=gpu and adapted)

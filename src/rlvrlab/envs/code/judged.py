@@ -17,7 +17,7 @@ from rlvrlab.envs.code.shared_judge import shared_judge
 from rlvrlab.envs.split import ROLES
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge.tasks import CallsTask, TestsTask
-from rlvrlab.types import LIMIT, WHOLE, Check, ErrorKind, Problem, Verdict, unjudged
+from rlvrlab.types import LIMIT, ONLY_OUTCOME, Check, ErrorKind, Problem, Verdict, unjudged
 
 if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
@@ -109,9 +109,9 @@ class JudgedEnvironment(JudgesTogether):
     def judge_for(self, problems: Sequence[Problem], jobs: Sequence[Item]) -> list[Verdict]:
         """Verdicts on one job for each of these problems; of some of them only whether it is right is asked."""
         found: list[Verdict | None] = [None] * len(jobs)
-        for whole in (False, True):
-            at = [i for i, problem in enumerate(problems) if bool(problem.meta.get(WHOLE)) is whole]
-            every_test = self.every_test and not whole
+        for only_outcome in (False, True):
+            at = [i for i, problem in enumerate(problems) if bool(problem.meta.get(ONLY_OUTCOME)) is only_outcome]
+            every_test = self.every_test and not only_outcome
             told = self.judge([jobs[i] for i in at], [problems[i].id for i in at], every_test=every_test)
             for i, verdict in zip(at, told, strict=True):
                 found[i] = verdict

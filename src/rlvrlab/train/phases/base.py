@@ -174,9 +174,9 @@ class OnlinePhase(Phase):
     def prepare(self, lab: Lab, artifacts: Path) -> Estimators:
         """The reference policy is frozen by the loop when the phase begins; learnt limits are kept."""
         learnt = lab.recipe.pipeline.limits == "learnt"
-        whole = asks_only_whether_right(lab.reward) and lab.credit is None and self.tries == 1
+        only_outcome = asks_only_whether_right(lab.reward) and lab.credit is None and self.tries == 1
         return self.estimators(lab.resolved)._replace(
-            limits=Limits(lab.env, artifacts, whole=whole) if learnt else None
+            limits=Limits(lab.env, artifacts, only_outcome=only_outcome) if learnt else None
         )
 
     def estimators(self, resolved: Resolved) -> Estimators:
