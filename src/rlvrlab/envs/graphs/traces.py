@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvrlab.envs.graphs.graph import as_set, members
 from rlvrlab.envs.graphs.molecule_traces import common_trace, edit_trace
@@ -139,16 +139,29 @@ def _left(instance: Instance, adjacency: Sequence[int], left: int) -> str:
     return f"Left: {', '.join(counts)}."
 
 
+class Addition(NamedTuple):
+    """One airport more: the tour before it, the airport, its nearest on the tour, and the legs on both its sides."""
+
+    tour: list[int]
+    city: int
+    near: int
+    sides: list[tuple[int, int]]
+
+
 def tour_trace(instance: Instance, witness: Sequence[int]) -> Traced:
     """Begin with three airports, put each other one beside its nearest on the tour, on the cheaper side."""
     distance, names = instance.graphs[0].matrix(), instance.names
+    short = [[km // HUNDRED for km in row] for row in distance]
     optimum = tour_length(distance, witness[:-1])
     for order in _orders(distance):
-        lines, tour = _inserted(distance, names, order, ())
+        steps, tour = _added(distance, short, order, ())
         if tour_length(distance, tour) == optimum:
-            return lines, [*tour, tour[0]]
-    lines, tour = _inserted(distance, names, next(_orders(distance)), _from_first(witness[:-1]))
-    return lines, [*tour, tour[0]]
+            break
+    else:
+        start = list(witness).index(0)
+        known = [*witness[start:-1], *witness[:start]]
+        steps, tour = _added(distance, short, next(_orders(distance)), known)
+    return [line for step in steps for line in _told(short, names, step)], [*tour, tour[0]]
 
 
 def _orders(distance: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -163,38 +176,33 @@ def _orders(distance: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     yield from ([0, *order] for order in islice(permutations(reversed(far)), OTHER_ORDERS))
 
 
-def _inserted(
-    distance: Sequence[Sequence[int]], names: Sequence[str], order: Sequence[int], known: Sequence[int]
-) -> tuple[list[str], list[int]]:
-    """The lines of adding airports in an order and the tour they end in; a known tour decides where they go."""
-    short = [[km // HUNDRED for km in row] for row in distance]
+def _added(
+    distance: Sequence[Sequence[int]], short: Sequence[Sequence[int]], order: Sequence[int], known: Sequence[int]
+) -> tuple[list[Addition], list[int]]:
+    """The steps of adding airports in an order and the tour they end in; a known tour decides where they go."""
     tour = sorted(order[:3], key=known.index) if known else list(order[:3])
-    lines: list[str] = []
+    steps: list[Addition] = []
     for city in order[3:]:
-        lines.append(_tour_line(names, tour))
-        near = min(tour, key=lambda v: distance[city][v])
+        near = min(tour, key=distance[city].__getitem__)
         after = tour.index(near)
         sides = [(tour[after - 1], near), (near, tour[(after + 1) % len(tour)])]
-        extra = [short[a][city] + short[city][b] - short[a][b] for a, b in sides]
-        sums = [
-            f"{names[a]} {names[b]} {short[a][city]}+{short[city][b]}-{short[a][b]}={more}"
-            for (a, b), more in zip(sides, extra, strict=True)
-        ]
-        lines.append(f"Add {names[city]} near {names[near]}: {', '.join(sums)}")
+        steps.append(Addition(tour.copy(), city, near, sides))
         if known:
             tour = sorted([*tour, city], key=known.index)
-        else:  # before the first airport means at the end, so that every tour begins there
-            tour.insert((after or len(tour)) if extra[0] <= extra[1] else after + 1, city)
-    return lines, tour
+            continue
+        before, behind = (short[a][city] + short[city][b] - short[a][b] for a, b in sides)
+        # Before the first airport means at the end, so that every tour begins with it.
+        tour.insert((after or len(tour)) if before <= behind else after + 1, city)
+    return steps, tour
 
 
-def _from_first(tour: Sequence[int]) -> list[int]:
-    start = list(tour).index(0)
-    return [*tour[start:], *tour[:start]]
-
-
-def _tour_line(names: Sequence[str], tour: Sequence[int]) -> str:
-    return f"Tour {' '.join(names[v] for v in tour)}"
+def _told(short: Sequence[Sequence[int]], names: Sequence[str], step: Addition) -> tuple[str, str]:
+    city, sums = step.city, []
+    for a, b in step.sides:
+        to, on, instead = short[a][city], short[city][b], short[a][b]
+        sums.append(f"{names[a]} {names[b]} {to}+{on}-{instead}={to + on - instead}")
+    tour = " ".join(names[v] for v in step.tour)
+    return f"Tour {tour}", f"Add {names[city]} near {names[step.near]}: {', '.join(sums)}"
 
 
 WRITERS: dict[str, Callable[[Instance, Any], Traced]] = {
