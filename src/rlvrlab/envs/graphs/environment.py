@@ -27,6 +27,7 @@ from rlvrlab.envs.graphs.peers import SUITE, peer_verdict
 from rlvrlab.envs.graphs.production import STYLES, Batch, produce
 from rlvrlab.envs.graphs.tasks.base import Instance, Task
 from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
+from rlvrlab.envs.graphs.traces import traced
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.registry import register
@@ -45,10 +46,14 @@ class GraphQuestions(BaseEnvironment):
 
     def gold(self, problem: Problem) -> str | None:
         """The proved answer the problem came with, in the form the style asks for."""
-        answer: str = problem.reference["answer"]
+        thoughts, answer = self.thoughts_and_answer(problem)
         if self.style == "bare":
             return answer
-        return f"<think>\nI compare.\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
+        return f"<think>\n{thoughts}\n</think>\n{f'<answer>{answer}</answer>' if self.style == 'think' else answer}"
+
+    def thoughts_and_answer(self, problem: Problem) -> tuple[str, str]:
+        """What a reference thinks, and the answer it comes to."""
+        return "I compare.", problem.reference["answer"]
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """Judge one completion's text."""
@@ -85,6 +90,8 @@ class GraphEnvironment(GraphQuestions):
     with nodes called A, B, C, for tiny policies (the six NP-hard tasks only)."""
     workers: Count = 1
     """Processes that make instances; the result does not depend on it."""
+    traces: bool = False
+    """References show how the answer is found, step by step, instead of the answer alone (the six NP-hard tasks)."""
 
     version = "2"
 
@@ -106,8 +113,19 @@ class GraphEnvironment(GraphQuestions):
         long = [name for name in self.tasks if name not in NP]
         if self.style == "bare" and long:
             raise UserError(f"{self.name}: style 'bare' has no task {long[0]!r}; allowed: {', '.join(NP)}")
+        if self.traces and long:
+            raise UserError(f"{self.name}: there are no traces of task {long[0]!r}; allowed: {', '.join(NP)}")
+        if self.traces and self.style == "bare":
+            raise UserError(f"{self.name}: style 'bare' shows no traces; take another style or traces = false")
         if self.mode not in MODES or self.style not in STYLES:
             raise UserError(f"{self.name}: mode = {self.mode!r}, style = {self.style!r}: allowed: {MODES}; {STYLES}")
+
+    def thoughts_and_answer(self, problem: Problem) -> tuple[str, str]:
+        """The solver's trace and the answer it ends in, where traces are asked for."""
+        if not self.traces:
+            return super().thoughts_and_answer(problem)
+        reference = problem.reference
+        return traced(TASKS[reference["task"]], Instance.from_plain(reference), reference["answer"])
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct proved problems, tasks alternating, then levels; a shorter list begins a longer one."""
