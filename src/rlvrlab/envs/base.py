@@ -85,7 +85,7 @@ class Followed(NamedTuple):
 class FollowsPrograms(Protocol):
     """An environment that can tell what a program does statement by statement."""
 
-    def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
+    def follow(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
         """Of each answer; None where it is no program, or could not be followed."""
 
 

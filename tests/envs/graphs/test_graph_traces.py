@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from instances import USERS, problem
 
+from rlvrlab.envs.base import FollowsPrograms
 from rlvrlab.envs.graphs.environment import GraphEnvironment
 from rlvrlab.envs.graphs.tasks.catalogue import NP
 from rlvrlab.errors import UserError
@@ -256,3 +258,24 @@ def test_traces_that_do_not_exist_are_refused(settings: dict[str, Any], words: s
     with pytest.raises(UserError, match=words) as refusal:
         GraphEnvironment(**settings, traces=True)
     assert "\n" not in str(refusal.value)
+
+
+def lengths_of(task: str) -> str:
+    """Mean and longest reference of both levels in characters, as the page has them."""
+    levels = [
+        ["\n".join(["<think>", *lines, "</think>", answer]) for _, lines, answer in told(task, n)] for n in LEVELS
+    ]
+    means = [sum(map(len, golds)) / len(golds) for golds in levels]
+    return f"{means[0]:.0f}, {means[1]:,.0f} ({max(map(len, levels[1])):,})"
+
+
+def test_the_lengths_of_the_documentation_are_those_of_the_traces() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "graphs.md").read_text(encoding="utf-8")
+    rows = page.split("| task | rule |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    assert {row[0]: row[-1] for row in cells} == {task: lengths_of(task) for task in NP}
+
+
+def test_traces_of_a_solver_are_no_traces_of_programs() -> None:
+    """Credit by execution asks environments whether they follow programs: a key of this name must not say yes."""
+    assert not isinstance(GraphEnvironment(traces=True), FollowsPrograms)

@@ -64,7 +64,7 @@ class JudgedEnvironment(JudgesTogether):
             for one in prepared
         ]
 
-    def traces(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
+    def follow(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
         """What the programs of these answers do on their tests; one job in the jail for each, and no verdict."""
         calls: dict[int, tuple[CallsTask | TestsTask, str]] = {}
         for at, (problem, text) in enumerate(items):

@@ -34,7 +34,7 @@ def trace_credits(plugin: StepCredit, rollouts: Sequence[Rollout], env: Environm
     wanted: dict[Answer, tuple[Problem, str]] = {}
     for failed, right in pairs:
         wanted |= {_answer(one): (one.problem, one.completion.text) for one in (failed, *right)}
-    followed = dict(zip(wanted, env.traces(list(wanted.values())) if wanted else [], strict=True))
+    followed = dict(zip(wanted, env.follow(list(wanted.values())) if wanted else [], strict=True))
     answers = {}
     trajectories = segmented([failed for failed, _ in pairs], plugin.segmentation, decode)
     for (failed, right), one in zip(pairs, trajectories, strict=True):
