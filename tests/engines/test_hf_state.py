@@ -17,6 +17,7 @@ from needs_torch import torch
 from tiny_models import tiny
 
 from rlvrlab.batch import batch_of
+from rlvrlab.engines.hf import store
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.threads import idle_cores, use_threads
 from rlvrlab.engines.hf.vectors import Trainable
@@ -101,6 +102,29 @@ def test_the_export_is_what_others_load(tmp_path, kind: str, rank: int) -> None:
 
 
 @pytest.mark.slow
+def test_a_checkpoint_is_written_where_the_card_has_no_room_left(tmp_path, monkeypatch) -> None:
+    engine = hf("llama", 4)(0)
+    engine.step([engine.gradient(batch_of([(3, 4)], [(5, 6, 7)]), Sft())[0]], [1.0], 0.1)
+    engine.save(tmp_path / "room")
+    merge, tried = store.merged_weight, set()
+
+    def full_at_first(owner, weight, device):
+        if id(owner) not in tried:
+            tried.add(id(owner))
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 54.00 MiB.")
+        return merge(owner, weight, device)
+
+    def second_model_on_the_card(*_, **__):
+        raise AssertionError("a copy beside the original")
+
+    monkeypatch.setattr(store, "merged_weight", full_at_first)
+    monkeypatch.setattr(torch.Tensor, "clone", second_model_on_the_card)
+    engine.save(tmp_path / "none")
+    for name in ("engine.safetensors", "huggingface/model.safetensors", "adapter/adapter_model.safetensors"):
+        assert (tmp_path / "none" / name).read_bytes() == (tmp_path / "room" / name).read_bytes()
+    assert tried
+
+
 def test_the_state_of_another_engine_and_damaged_files_are_refused(tmp_path) -> None:
     hf("llama", 4)(0).save(tmp_path)
     with pytest.raises(CheckpointError, match="other parameters"):

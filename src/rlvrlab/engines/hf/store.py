@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlvrlab.engines.hf.memory import out_of_memory
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import CheckpointError
 
@@ -75,7 +76,7 @@ def write_tensors(path: Path, state: Mapping[str, Tensor]) -> None:
     from safetensors.torch import save_file
 
     with disk_errors(path):
-        save_file({name: x.detach().clone() for name, x in state.items()}, path, metadata={"format": "pt"})
+        save_file({name: in_main_memory(x) for name, x in state.items()}, path, metadata={"format": "pt"})
 
 
 def read_tensors(path: Path, device: torch.device) -> dict[str, Tensor]:
@@ -100,8 +101,13 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise OSError(errno.EIO, str(error), str(path)) from error
 
 
+def in_main_memory(x: Tensor) -> Tensor:
+    """A copy outside the card, where training and sampling may have left no room for a second model."""
+    return x.detach().to("cpu", copy=True)
+
+
 def merged_state(model: Any) -> dict[str, Tensor]:
-    """The state dict as it would be without adapters: W + (alpha / rank) B A, added in float32."""
+    """The state dict as it would be without adapters, in main memory."""
     state = {}
     modules = dict(model.named_modules())
     for name, value in model.state_dict().items():
@@ -109,8 +115,18 @@ def merged_state(model: Any) -> dict[str, Tensor]:
             continue
         owner = modules[name.rpartition(".")[0].removesuffix(".base_layer")]
         if name.endswith(".base_layer.weight") and hasattr(owner, "get_delta_weight"):
-            up, down = owner.lora_B["default"].weight.detach().float(), owner.lora_A["default"].weight.detach().float()
-            delta = owner.scaling["default"] * (up @ down)
-            value = (value.float() + (delta.T if owner.fan_in_fan_out else delta)).to(value.dtype)
-        state[name.replace(".base_layer.", ".")] = value.detach().clone()
+            try:
+                value = merged_weight(owner, value, value.device)
+            except RuntimeError as error:
+                if not out_of_memory(error, value.device):
+                    raise
+                value = merged_weight(owner, value, torch.device("cpu"))
+        state[name.replace(".base_layer.", ".")] = in_main_memory(value)
     return state
+
+
+def merged_weight(owner: Any, weight: Tensor, device: torch.device) -> Tensor:
+    """W + (alpha / rank) B A, added in float32 on this device."""
+    up, down = (side["default"].weight.detach().to(device).float() for side in (owner.lora_B, owner.lora_A))
+    delta = owner.scaling["default"] * (up @ down)
+    return (weight.to(device).float() + (delta.T if owner.fan_in_fan_out else delta)).to(weight.dtype)
