@@ -57,23 +57,16 @@ def recovery(
     problems = list({r.problem.id: r.problem for r in failed}.values())
     blind = collect(sampler, env, score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
     before = {r.id: r.completion.text for r in failed}
+    known, known_blind = ([r.verdict.correct for r in some if r.verdict.correct is not None] for some in (again, blind))
     counts = Recovery(
         failed=len(failed),
-        judged=_judged(again),
-        recovered=_right(again),
+        judged=len(known),
+        recovered=sum(known),
         repeated=sum(r.completion.text == before[r.previous] for r in again),
-        blind_judged=_judged(blind),
-        blind=_right(blind),
+        blind_judged=len(known_blind),
+        blind=sum(known_blind),
     )
     return counts, again, blind
-
-
-def _judged(rollouts: Sequence[Rollout]) -> int:
-    return sum(r.verdict.correct is not None for r in rollouts)
-
-
-def _right(rollouts: Sequence[Rollout]) -> int:
-    return sum(r.verdict.correct is True for r in rollouts)
 
 
 def score(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
