@@ -337,12 +337,10 @@ def detectable_difference(
     return noise.reach()
 
 
-def seeds_needed(
-    effect: float, spread: float, problems: int, problem_spread: float = 0.0, *, paired: bool = False
-) -> int | None:
+def seeds_needed(effect: float, spread: float, problems: int) -> int | None:
     """The fewest runs on each side, 3 or more, that find a true `effect` 4 times out of 5; None: no number would."""
     for seeds in range(3, MOST_SEEDS):
-        if detectable_difference(seeds, spread, problems, problem_spread, paired=paired) <= effect:
+        if detectable_difference(seeds, spread, problems) <= effect:
             return seeds
     return None
 
