@@ -117,7 +117,12 @@ class HttpError(Exception):
 
 def request_of(head: bytes) -> Request:
     """The request whose head this is, up to its empty line; HttpError where it is anything else."""
-    first, *lines = _lines(head)
+    text = head.decode("latin-1")
+    if len(head) > LARGEST_HEAD:
+        raise HttpError(431, f"a head of more than {LARGEST_HEAD} bytes")
+    if not text.endswith("\r\n\r\n") or "\n" in text.replace("\r\n", ""):
+        raise HttpError(400, "every line of a request must end with CR LF")
+    first, *lines = text.removesuffix("\r\n\r\n").split("\r\n")
     method, _, rest = first.partition(" ")
     target, _, version = rest.rpartition(" ")
     if not METHOD.match(method):
@@ -188,13 +193,3 @@ def length_of(text: str) -> int:
 def words_of(text: str) -> list[str]:
     """The words of a header that is a list: `keep-alive, Close` is ["keep-alive", "close"]."""
     return [word.strip().lower() for word in text.split(",")]
-
-
-def _lines(head: bytes) -> list[str]:
-    """The lines of a head that ends with its empty line."""
-    text = head.decode("latin-1")
-    if len(head) > LARGEST_HEAD:
-        raise HttpError(431, f"a head of more than {LARGEST_HEAD} bytes")
-    if not text.endswith("\r\n\r\n") or "\n" in text.replace("\r\n", ""):
-        raise HttpError(400, "every line of a request must end with CR LF")
-    return text.removesuffix("\r\n\r\n").split("\r\n")

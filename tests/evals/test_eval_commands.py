@@ -117,7 +117,7 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
     assert run("rescore", folder).returncode == 0
     assert "no checkpoint of step 77" in errors(run("eval", "--run", f"{folder}@77"))[0]
     # Training made it worse: the best was before it, and has no checkpoint.
-    monkeypatch.setattr("rlvrlab.train.policy.best_step", lambda _: 0)
+    monkeypatch.setattr("rlvrlab.record.final.best_step", lambda _: 0)
     assert run("eval", "--run", f"{folder}@best", "--size", "4", "-o", "untrained").returncode == 0
     assert json.loads((tmp_path / "untrained/run_info.json").read_text())["examined"]["who"]["step"] == 0
 

@@ -197,23 +197,21 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
         raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
 
 
-def _collapsed(passed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One line per kind of check that holds, with its first answer as the example; `exploit: exit_0` is an exploit."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for row in passed:
-        kinds.setdefault(row["check"].partition(": ")[0], []).append(row)
-    return [{**same[0], "check": f"{kind} ×{len(same)}" if len(same) > 1 else kind} for kind, same in kinds.items()]
-
-
 def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> int:
     """Print a table of checks; the exit code is 1 when one failed."""
+    from rlvrlab.evals.metrics import grouped
+
     failed = [row for row in rows if not row["ok"]]
     if as_json:
         print_json({"subject": what, "ok": not failed, "checks": rows})
         return 1 if failed else 0
     lines: list[list[object]] = []
     passed = [row for row in rows if row["ok"]]
-    for row in [*failed, *(_collapsed(passed) if "check" in columns else passed)]:
+    if "check" in columns:  # one line per kind that holds, its first answer as the example; `exploit: …` is an exploit
+        kinds = grouped(passed, lambda row: row["check"].partition(": ")[0])
+        counts = {kind: f"{kind} ×{len(same)}" if len(same) > 1 else kind for kind, same in kinds.items()}
+        passed = [{**same[0], "check": counts[kind]} for kind, same in kinds.items()]
+    for row in [*failed, *passed]:
         texts = [printable(row[column]) for column in columns]
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
         lines.append([mark, *(text if len(text) <= 60 else text[:57] + "…" for text in texts)])

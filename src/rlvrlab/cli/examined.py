@@ -81,7 +81,11 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
         if words:
             raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
         subject = subject_of_recipe(resolved_of(split_run(run)[0]))
-        _tell_other_version(split_run(run)[0], subject.env)
+        trained = (read_info(split_run(run)[0]).get("data") or {}).get("version", subject.env.version)
+        if trained != subject.env.version:  # trained on problems, or by a scoring, that are perhaps not those of today
+            was = f"{split_run(run)[0].name} was trained with {subject.env.name} version {trained}"
+            now = f"this is version {subject.env.version}, with other problems or another scoring"
+            click.echo(printable(f"note: {was}, {now}"), err=True)
         return subject
     if is_recipe(what):
         own = tuple(word for word in words if engine and word.removeprefix("--").startswith("engine."))
@@ -95,14 +99,6 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
     keys = tuple(word for word in words if word not in of_engine)
     resolved_run = resolved_of(split_run(run)[0]) if run else None
     return Subject(built("env", what, keys), frozenset(parse_overrides(keys)), resolved_run, what, of_engine)
-
-
-def _tell_other_version(folder: Path, env: Environment) -> None:
-    """A run of an earlier version was trained on problems, or by a scoring, that are perhaps not those of today."""
-    trained = (read_info(folder).get("data") or {}).get("version", env.version)
-    if trained != env.version:
-        now = f"this is version {env.version}, with other problems or another scoring"
-        click.echo(printable(f"note: {folder.name} was trained with {env.name} version {trained}, {now}"), err=True)
 
 
 def is_recipe(what: str) -> bool:

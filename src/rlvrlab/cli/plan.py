@@ -44,7 +44,10 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     console.file.flush()
     with console.status("measuring one step"):
         times, why_not, advice = _measured(resolved)
-    _show_cost(console, times, why_not)
+    costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
+    _numbers(console, COST, costs, "Cost, from one measured step")
+    if why_not:
+        say(console, f"Cost is left out, because it is measured with the model: {why_not}")
     _warn(console, advice)
 
 
@@ -96,13 +99,6 @@ def _show_phases(console: Console, phases: Sequence[PhasePlan]) -> None:
     passes = max((p.memory_passes for p in phases), default=0.0)
     if passes:
         console.print(f"besides, the guard makes {passes:.3g} passes over its memory in every update")
-
-
-def _show_cost(console: Console, times: Sequence[Estimate], why_not: str) -> None:
-    costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
-    _numbers(console, COST, costs, "Cost, from one measured step")
-    if why_not:
-        say(console, f"Cost is left out, because it is measured with the model: {why_not}")
 
 
 def _numbers(console: Console, head: Sequence[str], lines: Sequence[Sequence[str]], title: str) -> None:

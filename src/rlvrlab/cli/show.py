@@ -16,7 +16,7 @@ from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
 from rlvrlab.errors import RunError
-from rlvrlab.report.story.part import bracket
+from rlvrlab.report.story.part import share_words
 
 if TYPE_CHECKING:
     from rlvrlab.report.runs import Entry
@@ -144,8 +144,8 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
     from rlvrlab.train.card import card_table
 
     results = [
-        [one["data"], one["phase"], _point(one["before"]), _point({"value": one["best"]["value"]}),
-         one["best"]["from"].get("step", ""), _point(one["last"])]
+        [one["data"], one["phase"], share_words(one["before"]), share_words({"value": one["best"]["value"]}),
+         one["best"]["from"].get("step", ""), share_words(one["last"])]
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
@@ -173,12 +173,6 @@ def _print_table(
         console.print(f"\n{title}", style="bold")
         look: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0)} if ruled else {}
         console.print(table(head, rows, pad_edge=False, **look))
-
-
-def _point(point: dict[str, Any]) -> str:
-    """An accuracy in per cent with its interval, as `63.3 [50.7, 74.4]`."""
-    value, low, high = (point.get(key) for key in ("value", "low", "high"))
-    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}"
 
 
 def _health(console: Console, details: dict[str, Any]) -> None:

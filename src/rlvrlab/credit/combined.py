@@ -12,7 +12,6 @@ clauses. Together they are shaping, whatever each of them is alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,8 +19,13 @@ from typing import Any
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit.base import Shape, StepCredit
 from rlvrlab.errors import UserError
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.load import instantiate_part
 from rlvrlab.registry import register
+
+
+def one_does(declared: str) -> Any:
+    """The property that combined credits declare this where one of them does."""
+    return property(lambda self: any(getattr(part, declared) for part in self.parts))
 
 
 @register("credit", "combined")
@@ -45,37 +49,14 @@ class Combined(StepCredit):
     @cached_property
     def parts(self) -> tuple[StepCredit, ...]:
         """The credits, built from their tables."""
-        return tuple(_built(number, table) for number, table in enumerate(self.of))
+        return tuple(instantiate_part("credit", table, f"credit: of[{i}]") for i, table in enumerate(self.of))
 
-    @property
-    def grows(self) -> bool:  # type: ignore[override]
-        """Whether one of them does."""
-        return self._any(lambda part: part.grows)
-
-    @property
-    def follows(self) -> bool:  # type: ignore[override]
-        """Whether one of them does."""
-        return self._any(lambda part: part.follows)
-
-    @property
-    def remembers(self) -> bool:  # type: ignore[override]
-        """Whether one of them does."""
-        return self._any(lambda part: part.remembers)
-
-    @property
-    def needs_replays(self) -> bool:
-        """Whether one of them does."""
-        return self._any(lambda part: part.needs_replays)
-
-    @property
-    def needs_sampling(self) -> bool:
-        """Whether one of them does."""
-        return self._any(lambda part: part.needs_sampling)
-
-    @property
-    def keeps_dead_groups(self) -> bool:
-        """Whether one of them does."""
-        return self._any(lambda part: part.keeps_dead_groups)
+    grows = one_does("grows")
+    follows = one_does("follows")
+    remembers = one_does("remembers")
+    needs_replays = one_does("needs_replays")
+    needs_sampling = one_does("needs_sampling")
+    keeps_dead_groups = one_does("keeps_dead_groups")
 
     def shape(self, answers: int) -> Shape:
         """The tree of the first."""
@@ -84,19 +65,3 @@ class Combined(StepCredit):
     def mapped(self, group_T: Floats, step_T: Ints, credit_S: Floats) -> Floats:
         """Never asked: each credit maps its own steps (train/credit/credited.py)."""
         raise NotImplementedError("combined credits have no steps in common")
-
-    def _any(self, declares: Callable[[StepCredit], bool]) -> bool:
-        return any(map(declares, self.parts))
-
-
-def _built(number: int, table: dict[str, Any]) -> StepCredit:
-    """One of the credits; a mistake in its table is told with its place."""
-    if not isinstance(table.get("type"), str):
-        raise UserError(f"credit: of[{number}] needs `type = NAME`")
-    try:
-        part: StepCredit = instantiate("credit", table)
-    except UserError as error:
-        raise UserError(f"credit: of[{number}]: {error}") from None
-    except ValueError as error:  # pydantic's own, several lines long
-        raise UserError(f"credit: of[{number}] ({table['type']}): {' '.join(str(error).split())[:200]}") from None
-    return part

@@ -57,7 +57,10 @@ class Found(NamedTuple):
 
 def near_duplicates(grams: Grams, threshold: float) -> Found:
     """Pairs with Jaccard ≥ threshold; texts with equal n-grams are represented by the first of them."""
-    first = _representatives(grams)
+    seen: dict[bytes, int] = {}
+    first = np.arange(len(grams))  # texts with too few n-grams stand for themselves
+    for index in np.flatnonzero(grams.sizes >= FEWEST).tolist():
+        first[index] = seen.setdefault(grams.of(index).tobytes(), index)
     members = np.flatnonzero((first == np.arange(len(grams))) & (grams.sizes >= FEWEST))
     signatures, hashing = signed(grams, members)
     keys = np.zeros((len(signatures), BANDS), np.uint64)
@@ -129,15 +132,6 @@ def signed(grams: Grams, members: Indices, hashing: str | None = None) -> tuple[
             hashed = ((block * factors[index] + summands[index]) >> np.uint64(32)).astype(np.uint32)
             signatures[index, low:high] = np.minimum.reduceat(hashed, offsets)
     return np.ascontiguousarray(signatures.T), hashing
-
-
-def _representatives(grams: Grams) -> Indices:
-    """For each text the first one with the same n-grams; texts with too few stand for themselves."""
-    seen: dict[bytes, int] = {}
-    first = np.arange(len(grams))
-    for index in np.flatnonzero(grams.sizes >= FEWEST).tolist():
-        first[index] = seen.setdefault(grams.of(index).tobytes(), index)
-    return first
 
 
 def _neighbours(key: Numbers, order: Indices) -> tuple[Indices, Indices, int]:

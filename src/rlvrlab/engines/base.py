@@ -35,39 +35,30 @@ class Trainable(Protocol):
 
     def gradient(self, batch: TokenBatch, objective: Objective) -> tuple[Vector, float, dict[str, float]]:
         """Gradient of the loss, its value, and the objective's metrics, whatever the micro-batch size."""
-        ...
 
     def snapshot(self) -> Snapshot:
         """A frozen copy of the trainable parameters."""
-        ...
 
     def fisher(self, batch: TokenBatch) -> Vector:
         """Diagonal Fisher estimate: the mean over rows of the squared gradient of that row's log-likelihood."""
-        ...
 
     def pull(self, snapshot: Snapshot, diagonal: Vector | None = None) -> Vector:
         """Gradient of ½ Σ dᵢ (θᵢ − θ*ᵢ)²: L2 without a diagonal, EWC with one."""
-        ...
 
     def gramian(self, vectors: Sequence[Vector], scope: Scope = "global") -> dict[str, Floats]:
         """Dot products of all pairs, summed over shards; by module, they add up to the global one."""
-        ...
 
     def combine(self, vectors: Sequence[Vector], weights: Mapping[str, Sequence[float]]) -> Vector:
         """Σ wᵢvᵢ as a new vector; the weights are for the whole ("global") or by module, as `gramian` names them."""
-        ...
 
     def step(self, vectors: Sequence[Vector], weights: Sequence[float], learning_rate: float) -> Vector:
         """Hand Σ wᵢgᵢ to the optimiser as the gradient; returns the displacement it really applied."""
-        ...
 
     def shift(self, vectors: Sequence[Vector], weights: Sequence[float]) -> None:
         """θ += Σ wᵢvᵢ; the optimiser's state stays as it is."""
-        ...
 
     def release(self, vectors: Sequence[Vector]) -> None:
         """These vectors will not be used again."""
-        ...
 
 
 class Engine(Sampler, Trainable, Protocol):
@@ -78,51 +69,39 @@ class Engine(Sampler, Trainable, Protocol):
     @property
     def precision(self) -> str:
         """Arithmetic of the parameters: float64, float32, bfloat16."""
-        ...
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Log-probability and entropy at each completion token; 0 where nothing is seen."""
-        ...
 
     def anchor_kl(self, batch: TokenBatch, anchor: Snapshot) -> tuple[Vector, float]:
         """Gradient and value of KL(anchor ‖ current) over the whole vocabulary, a mean over the batch's loss tokens."""
-        ...
 
     def values(self, batch: TokenBatch) -> Floats:
         """The critic's value before each completion token."""
-        ...
 
     def fit_values(self, batch: TokenBatch, objective: ValueObjective, learning_rate: float) -> float:
         """One critic update; returns the loss before it."""
-        ...
 
     def freeze_reference(self) -> None:
         """The current policy becomes the reference; saved and restored with the engine."""
-        ...
 
     def fresh_optimizer(self) -> None:
         """Forget momentum, e.g. when a new phase begins."""
-        ...
 
     def publish(self) -> int:
         """Make the current parameters the ones `sample` uses; returns the policy version."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Everything needed to go on exactly: parameters, optimiser, critic, reference, version. Never pickle."""
-        ...
 
     def load(self, folder: Path) -> None:
         """Continue from `save`."""
-        ...
 
     def save_vectors(self, folder: Path, vectors: Mapping[str, Vector]) -> None:
         """Vectors by name, to the last bit."""
-        ...
 
     def load_vectors(self, folder: Path) -> dict[str, Vector]:
         """Back from `save_vectors`."""
-        ...
 
 
 class EngineTable(PluginTable, ABC):

@@ -25,7 +25,7 @@ from typing import Any
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.errors import UserError
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.load import instantiate_part
 from rlvrlab.registry import register
 from rlvrlab.types import Check, Environment, Positive, Problem, Role, Verdict
 
@@ -51,15 +51,7 @@ class Mixture(BaseEnvironment):
         environments = []
         for i, table in enumerate(self.members):
             own = {key: value for key, value in table.items() if key != "label"}
-            if not isinstance(own.get("type"), str):
-                raise UserError(f"mixture: members[{i}] needs `type = NAME`")
-            try:
-                environments.append(instantiate("env", own, Path()))
-            except UserError as error:
-                raise UserError(f"mixture: members[{i}]: {error}") from None
-            except ValueError as error:  # pydantic's own, several lines long
-                words = " ".join(str(error).split())
-                raise UserError(f"mixture: members[{i}] ({own['type']}): {words[:200]}") from None
+            environments.append(instantiate_part("env", own, f"mixture: members[{i}]", Path()))
         return environments
 
     @property

@@ -64,11 +64,9 @@ class Contamination:
         return out | {"too_short": self.too_short, "unanswered": self.unanswered}
 
 
-def contamination(
-    answerer: Answerer, problems: Sequence[Problem], data: str, *, given: float = GIVEN, chat: bool = False
-) -> Contamination:
+def contamination(answerer: Answerer, problems: Sequence[Problem], data: str, *, chat: bool = False) -> Contamination:
     """Greedy continuations of partial problems; `chat` asks a chat model in words to continue."""
-    halves = {p.id: halved(text, given) for p, text in zip(problems, bare_texts(problems), strict=True)}
+    halves = {p.id: halved(text) for p, text in zip(problems, bare_texts(problems), strict=True)}
     kept = [p for p in problems if len(words(halves[p.id][1])) >= FEWEST_WORDS]
     asks = []
     for p in kept:
@@ -83,7 +81,7 @@ def contamination(
             else:
                 rebuilt.append(compared(ask.problem.id, halves[ask.problem.id][1], answer.completion.text))
     rebuilt.sort(key=lambda one: (-one.rouge_l, one.problem_id))
-    return Contamination(data, given, tuple(rebuilt), len(problems) - len(kept), failed)
+    return Contamination(data, GIVEN, tuple(rebuilt), len(problems) - len(kept), failed)
 
 
 def bare_texts(problems: Sequence[Problem]) -> list[str]:

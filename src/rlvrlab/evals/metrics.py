@@ -138,7 +138,7 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
         # A failed request takes a sample away; a problem with fewer than k left has no estimate and is counted.
         counts = [(len(g), sum(s.accepted is True for s in g)) for g in groups.values() if len(g) >= k]
         out |= estimate([pass_at_k(n, c, k) for n, c in counts]).named(f"pass@{k}")
-        out[f"pass^{k}"] = _mean([pass_hat_k(n, c, k) for n, c in counts])
+        out[f"pass^{k}"] = mean([pass_hat_k(n, c, k) for n, c in counts])
         if len(counts) < len(drawn):
             out[f"pass@{k}_left_out"] = len(drawn) - len(counts)
     if any(s.accepted is None for s in samples):  # the bounds if everything unjudged had been wrong, or right
@@ -146,9 +146,9 @@ def at_k(samples: Sequence[Sample], ks: Sequence[int]) -> dict[str, Any]:
         missing = Counter(s.problem_id for s in samples if s.turn == 0 and s.accepted is None)
         for k in ks:
             whole = [p for p in drawn if drawn[p] >= k]
-            out[f"pass@{k}_if_unjudged_wrong"] = _mean([pass_at_k(drawn[p], right[p], k) for p in whole])
-            out[f"pass@{k}_if_unjudged_right"] = _mean([pass_at_k(drawn[p], right[p] + missing[p], k) for p in whole])
-    out["majority"] = _mean([majority(g) for g in groups.values()])
+            out[f"pass@{k}_if_unjudged_wrong"] = mean([pass_at_k(drawn[p], right[p], k) for p in whole])
+            out[f"pass@{k}_if_unjudged_right"] = mean([pass_at_k(drawn[p], right[p] + missing[p], k) for p in whole])
+    out["majority"] = mean([majority(g) for g in groups.values()])
     return out
 
 
@@ -218,7 +218,7 @@ def majority(group: Sequence[Sample]) -> float:
     if not votes:
         return 0.0
     top = {answer for answer, count in votes.items() if count == max(votes.values())}
-    return _mean([float(s.accepted is True) for s in group if s.answer in top])
+    return mean([float(s.accepted is True) for s in group if s.answer in top])
 
 
 def _mean_accuracy(judged: Sequence[Sample]) -> dict[str, float]:
@@ -245,7 +245,7 @@ def _unjudged(samples: Sequence[Sample], drawn: Sequence[Sample]) -> dict[str, f
     lost = [s for s in drawn if s.accepted is None]
     by_problem = grouped(samples, lambda s: s.problem_id).values()
     worst, best = (
-        _mean([_mean([lost if s.accepted is None else s.accuracy_or_ratio for s in answers]) for answers in by_problem])
+        mean([mean([lost if s.accepted is None else s.accuracy_or_ratio for s in answers]) for answers in by_problem])
         for lost in (0.0, 1.0)
     )
     ratio = sum(s.pass_ratio for s in samples if s.accepted is not None)
@@ -285,7 +285,8 @@ def _rate(name: str, tries: Sequence[tuple[str, bool]]) -> dict[str, float]:
     return estimate_pooled([[float(right) for _, right in group] for group in by_problem]).named(name)
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
+    """Their mean, 0 where there are none."""
     return float(np.mean(values)) if values else 0.0
 
 

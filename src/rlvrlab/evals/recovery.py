@@ -12,7 +12,7 @@ from typing import Any
 
 from rlvrlab.evals.statistics import proportion
 from rlvrlab.rollout.collect import collect
-from rlvrlab.rollout.turns import Context, try_again
+from rlvrlab.rollout.turns import try_again
 from rlvrlab.types import Completion, Environment, Problem, Reward, Rollout, Sampler, Sampling, Verdict
 
 
@@ -47,33 +47,25 @@ class Recovery:
 
 
 def recovery(
-    sampler: Sampler, env: Environment, firsts: Sequence[Rollout], max_tokens: int, *key: Any,
-    context: Context = "fresh",
-) -> tuple[Recovery, list[Rollout], list[Rollout]]:  # fmt: skip
+    sampler: Sampler, env: Environment, firsts: Sequence[Rollout], max_tokens: int, *key: Any
+) -> tuple[Recovery, list[Rollout], list[Rollout]]:
     """Greedy second tries after feedback, one sampled blind try each: the counts, the second tries, the blind ones."""
     failed = [r for r in firsts if r.verdict.correct is False]
     greedy, free = Sampling(max_tokens, temperature=0.0), Sampling(max_tokens)
-    again = try_again(sampler, env, score, failed, n=1, sampling=greedy, key=(*key, "repair"), context=context)
+    again = try_again(sampler, env, score, failed, n=1, sampling=greedy, key=(*key, "repair"))
     problems = list({r.problem.id: r.problem for r in failed}.values())
     blind = collect(sampler, env, score, problems, n=1, sampling=free, key=(*key, "blind")) if problems else []
     before = {r.id: r.completion.text for r in failed}
+    known, known_blind = ([r.verdict.correct for r in some if r.verdict.correct is not None] for some in (again, blind))
     counts = Recovery(
         failed=len(failed),
-        judged=_judged(again),
-        recovered=_right(again),
+        judged=len(known),
+        recovered=sum(known),
         repeated=sum(r.completion.text == before[r.previous] for r in again),
-        blind_judged=_judged(blind),
-        blind=_right(blind),
+        blind_judged=len(known_blind),
+        blind=sum(known_blind),
     )
     return counts, again, blind
-
-
-def _judged(rollouts: Sequence[Rollout]) -> int:
-    return sum(r.verdict.correct is not None for r in rollouts)
-
-
-def _right(rollouts: Sequence[Rollout]) -> int:
-    return sum(r.verdict.correct is True for r in rollouts)
 
 
 def score(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
+from rlvrlab.evals.metrics import grouped
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.files import read_facts
 
@@ -24,7 +24,9 @@ def refuse_repeats(before: Sequence[Stored], after: Sequence[Stored]) -> list[st
     trained.
     """
     refuse_same_folders(before, after)
-    groups = _same_texts([*before, *after])
+    # Only evaluations that read the same, word for word, need a closer look, which takes long.
+    read_alike = grouped([*before, *after], lambda one: hash(frozenset(_texts(one)))).values()
+    groups = [group for group in read_alike if len(group) > 1]
     prints = {id(one): answers_of(one) for alike in groups for one in alike}
     same, why, notes = "hold the same answers", "one is a copy, or the same policy was asked twice", list[str]()
     for alike in groups:
@@ -65,13 +67,8 @@ def _refuse(side: Sequence[Stored], mark: Callable[[Stored], object], words: str
         seen[key] = one
 
 
-def _same_texts(side: Sequence[Stored]) -> list[list[Stored]]:
-    """Evaluations that read the same, word for word: only these need a closer look, which takes long."""
-    groups: dict[int, list[Stored]] = defaultdict(list)
-    for one in side:
-        texts = frozenset((one.keys[row["problem"]], row["sample"], row["completion"]) for row in one.rows)
-        groups[hash(texts)].append(one)
-    return [group for group in groups.values() if len(group) > 1]
+def _texts(one: Stored) -> Iterator[tuple[str, int, str]]:
+    return ((one.keys[row["problem"]], row["sample"], row["completion"]) for row in one.rows)
 
 
 def answers_of(stored: Stored) -> str:

@@ -322,29 +322,15 @@ def _noise(old: Sequence[Floats], new: Sequence[Floats], paired: bool, share: bo
     return noise if share else never_certain(noise, *old, *new)
 
 
-def detectable_difference(
-    seeds: int, spread: float, problems: int, problem_spread: float = 0.0, *, paired: bool = False
-) -> float:
-    """Smallest true difference that `seeds` runs on each side would find 4 times out of 5.
+def seeds_needed(effect: float, spread: float, problems: int) -> int | None:
+    """The fewest runs on each side, 3 or more, that find a true `effect` 4 times out of 5; None: no number would.
 
-    `spread` is the standard deviation of run means over seeds as it was measured on so many problems (for `paired`,
-    that of the differences of pairs); `problem_spread` that of the true difference between problems.
+    `spread` is the standard deviation of run means over seeds as it was measured on so many problems.
     """
-    if seeds < 2 or problems < 2:
-        raise UserError(f"{seeds} seeds, {problems} problems: two of each are the least that can be planned with")
-    sides, df = (1, seeds - 1) if paired else (2, 2 * seeds - 2)
-    noise = Noise(0.0, sides * spread**2 / seeds, df, problem_spread**2 / problems, problems - 1)
-    return noise.reach()
-
-
-def seeds_needed(
-    effect: float, spread: float, problems: int, problem_spread: float = 0.0, *, paired: bool = False
-) -> int | None:
-    """The fewest runs on each side, 3 or more, that find a true `effect` 4 times out of 5; None: no number would."""
-    for seeds in range(3, MOST_SEEDS):
-        if detectable_difference(seeds, spread, problems, problem_spread, paired=paired) <= effect:
-            return seeds
-    return None
+    if problems < 2:
+        raise UserError(f"{problems} problems: two of each, seeds and problems, are the least to plan with")
+    planned = ((n, Noise(0.0, 2 * spread**2 / n, 2 * n - 2, 0.0, problems - 1)) for n in range(3, MOST_SEEDS))
+    return next((seeds for seeds, noise in planned if noise.reach() <= effect), None)
 
 
 def sign_flip(delta_P: Floats, *key: object, resamples: int = RESAMPLES) -> float:

@@ -163,6 +163,11 @@ def exponential(log_BT: Floats) -> Ratio:
     return Ratio(value_BT, np.where(np.abs(log_BT) <= LOG_RATIO_LIMIT, value_BT, 0.0))
 
 
+def token_ratio(logp_BT: Floats, batch: TokenBatch) -> Ratio:
+    """p / p_old of every trained token, 1 elsewhere."""
+    return exponential(log_ratio_BT(logp_BT, batch))
+
+
 def clipped_surrogate(ratio: Ratio, advantage_BT: Floats, low: float, high: float) -> Surrogate:
     """The pessimistic one of the free and the clipped loss; where the clip wins, nothing is left to gain."""
     free_BT = -advantage_BT * ratio.value_BT
@@ -173,7 +178,7 @@ def clipped_surrogate(ratio: Ratio, advantage_BT: Floats, low: float, high: floa
 
 
 def policy_metrics(
-    logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch, ratio_BT: Floats | None = None
+    logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch, ratio_BT: Floats | None = None, **held_BT: Bools
 ) -> dict[str, float]:
     """What every objective reports, named as in verl; sums over micro-batches are the global means.
 
@@ -181,14 +186,15 @@ def policy_metrics(
     actor/ppo_kl    mean(log p_old − log p): how far the policy has moved since collection
     actor/ratio     mean probability ratio the objective uses (`ratio_BT`, else the token's); 1 means on-policy
     actor/kl        mean k3 estimate of KL to the reference, where there is one, whatever the loss uses
+    `held_BT`       actor/NAME: the share of tokens that a clip of that name holds
     """
-    log_BT = log_ratio_BT(logp_BT, batch)
-    used_BT = exponential(log_BT).value_BT if ratio_BT is None else ratio_BT
+    used_BT = token_ratio(logp_BT, batch).value_BT if ratio_BT is None else ratio_BT
     return {
         "actor/entropy": token_mean(entropy_BT, batch),
-        "actor/ppo_kl": token_mean(-log_BT, batch),
+        "actor/ppo_kl": token_mean(-log_ratio_BT(logp_BT, batch), batch),
         "actor/ratio": token_mean(used_BT, batch),
         **reference_metrics(logp_BT, batch),
+        **{f"actor/{name}": token_mean(one_BT.astype(np.float64), batch) for name, one_BT in held_BT.items()},
     }
 
 

@@ -17,16 +17,7 @@ import numpy as np
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.base import (
-    PolicyObjective,
-    aggregate,
-    exponential,
-    log_ratio_BT,
-    masked,
-    needed,
-    policy_metrics,
-    token_mean,
-)
+from rlvrlab.objectives.base import PolicyObjective, aggregate, masked, needed, policy_metrics, token_ratio
 from rlvrlab.registry import register
 from rlvrlab.types import Aggregation, Loss, NonNegative, Positive
 
@@ -49,20 +40,15 @@ class Cispo(PolicyObjective):
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """Weighted policy gradient."""
-        slope_BT = -self._clipped_BT(self._ratio_BT(logp_BT, batch)) * needed(batch, "advantage_BT", "objective cispo")
+        weight_BT = self._clipped_BT(token_ratio(logp_BT, batch).value_BT)
+        slope_BT = -weight_BT * needed(batch, "advantage_BT", "objective cispo")
         return aggregate(slope_BT * masked(logp_BT, batch), slope_BT, batch, self.aggregation, corrected=True)
 
     def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
         """`actor/pg_clipfrac`: share of tokens whose weight was bounded, whatever the sign of the advantage."""
-        ratio_BT = self._ratio_BT(logp_BT, batch)
-        bounded_BT = (self._clipped_BT(ratio_BT) != ratio_BT).astype(np.float64)
-        return {
-            **policy_metrics(logp_BT, entropy_BT, batch),
-            "actor/pg_clipfrac": token_mean(bounded_BT, batch),
-        }
-
-    def _ratio_BT(self, logp_BT: Floats, batch: TokenBatch) -> Floats:
-        return exponential(log_ratio_BT(logp_BT, batch)).value_BT
+        ratio_BT = token_ratio(logp_BT, batch).value_BT
+        bounded_BT = self._clipped_BT(ratio_BT) != ratio_BT
+        return policy_metrics(logp_BT, entropy_BT, batch, pg_clipfrac=bounded_BT)
 
     def _clipped_BT(self, ratio_BT: Floats) -> Floats:
         return np.clip(ratio_BT, self.ratio_low, self.ratio_high)

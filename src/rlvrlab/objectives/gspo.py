@@ -29,7 +29,6 @@ from rlvrlab.objectives.base import (
     log_ratio_BT,
     needed,
     policy_metrics,
-    token_mean,
 )
 from rlvrlab.registry import register
 from rlvrlab.types import Aggregation, Fraction01, Loss, NonNegative
@@ -61,10 +60,8 @@ class Gspo(PolicyObjective):
     def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
         """`actor/ratio` is the answer ratio, `actor/pg_clipfrac` the share of tokens in clipped answers."""
         surrogate = self._surrogate(logp_BT, batch)
-        return {
-            **policy_metrics(logp_BT, entropy_BT, batch, sequence_ratio(logp_BT, batch).value_BT),
-            "actor/pg_clipfrac": token_mean(surrogate.clipped_BT.astype(np.float64), batch),
-        }
+        ratio_BT = sequence_ratio(logp_BT, batch).value_BT
+        return policy_metrics(logp_BT, entropy_BT, batch, ratio_BT, pg_clipfrac=surrogate.clipped_BT)
 
     def _surrogate(self, logp_BT: Floats, batch: TokenBatch) -> Surrogate:
         advantage_BT = needed(batch, "advantage_BT", "objective gspo")

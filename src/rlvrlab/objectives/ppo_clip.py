@@ -23,11 +23,9 @@ from rlvrlab.objectives.base import (
     Surrogate,
     aggregate,
     clipped_surrogate,
-    exponential,
-    log_ratio_BT,
     needed,
     policy_metrics,
-    token_mean,
+    token_ratio,
 )
 from rlvrlab.registry import register
 from rlvrlab.types import Aggregation, Fraction01, Loss, NonNegative
@@ -55,16 +53,12 @@ class PpoClip(PolicyObjective):
     def metrics(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> dict[str, float]:
         """`actor/pg_clipfrac` and `actor/pg_clipfrac_lower`: share of tokens held by the clip and the dual clip."""
         surrogate, cut_BT = self._surrogate(logp_BT, batch)
-        return {
-            **policy_metrics(logp_BT, entropy_BT, batch),
-            "actor/pg_clipfrac": token_mean(surrogate.clipped_BT.astype(np.float64), batch),
-            "actor/pg_clipfrac_lower": token_mean(cut_BT.astype(np.float64), batch),
-        }
+        held_BT = surrogate.clipped_BT
+        return policy_metrics(logp_BT, entropy_BT, batch, pg_clipfrac=held_BT, pg_clipfrac_lower=cut_BT)
 
     def _surrogate(self, logp_BT: Floats, batch: TokenBatch) -> tuple[Surrogate, Bools]:
         advantage_BT = needed(batch, "advantage_BT", "objective ppo_clip")
-        ratio = exponential(log_ratio_BT(logp_BT, batch))
-        plain = clipped_surrogate(ratio, advantage_BT, self.clip_low, self.clip_high)
+        plain = clipped_surrogate(token_ratio(logp_BT, batch), advantage_BT, self.clip_low, self.clip_high)
         if self.dual_clip is None:
             return plain, np.zeros_like(batch.loss_BT)
         ceiling_BT = -advantage_BT * self.dual_clip

@@ -197,6 +197,18 @@ def instantiate(kind: str, table: dict[str, Any], folder: Path | None = None) ->
     return _adapter(cls).validate_json(json.dumps(table, default=str))
 
 
+def instantiate_part(kind: str, table: dict[str, Any], where: str, folder: Path | None = None) -> Any:
+    """A plug-in within the table of another one; a mistake is told with its place."""
+    if not isinstance(table.get("type"), str):
+        raise UserError(f"{where} needs `type = NAME`")
+    try:
+        return instantiate(kind, table, folder)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except ValueError as error:  # pydantic's own, several lines long
+        raise UserError(f"{where} ({table['type']}): {' '.join(str(error).split())[:200]}") from None
+
+
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 """Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
 

@@ -92,7 +92,9 @@ def shipped() -> Iterator[Shipped]:
         kind = "study" if "stages" in tree else "recipe"
         record = record_of(path, tree["name"]) if kind == "study" else ""
         engine = tree.get("engine", {}).get("type", Recipe().engine["type"])
-        yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text), record)
+        head = (line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+        about = next((line for line in head if line and not line.startswith(COMMANDS)), "")
+        yield Shipped(name, path, kind, engine, tree.get("question", ""), about, record)
 
 
 def record_of(path: Path, study: str) -> str:
@@ -141,9 +143,3 @@ def _beside(path: Path) -> list[Path]:
         if words.endswith((ENDING, ".py")) and other.parent == path.parent and other.is_file():
             named += [other, *(_beside(other) if other.suffix == ENDING else [])]
     return list(dict.fromkeys(named))
-
-
-def _about(text: str) -> str:
-    """The first comment line that is no command."""
-    head = (line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
-    return next((line for line in head if line and not line.startswith(COMMANDS)), "")

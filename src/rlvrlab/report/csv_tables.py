@@ -13,12 +13,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.evals.metrics import grouped
 from rlvrlab.record.run import rollout_files
 from rlvrlab.report.follow import Follower, Row
 from rlvrlab.report.names import file_stem
@@ -80,9 +81,7 @@ def _rollouts(runs: Sequence[Path]) -> Table:
     rows = []
     for run in runs:
         for step, path in rollout_files(run).items():
-            skills: dict[str, list[Row]] = defaultdict(list)
-            for row in _lines(path, judged):
-                skills[str(row.get("skill", ""))].append(row)
+            skills = grouped(_lines(path, judged), lambda row: str(row.get("skill", "")))
             for skill, answers in sorted(skills.items()):
                 verdicts = [row.get("correct") for row in answers]
                 counts = [sum(one is verdict for one in verdicts) for verdict in (True, False, None)]

@@ -1,6 +1,6 @@
 """Read a JSONL file that somebody is still writing: whole lines from a position on, never more than a bound at once.
 
-A torn last line waits until its end is there. A damaged line is counted and passed over. A file that got shorter, or
+A torn last line waits until its end is there. A damaged line is passed over. A file that got shorter, or
 was replaced, was rewound by a resume: it is read again from its beginning.
 """
 
@@ -32,8 +32,6 @@ class Follower:
     """Inode of the file that `position` belongs to; 0 accepts whichever file is there."""
     decode: Callable[[bytes], Any] = json.loads
     """Turns the bytes of a line into a row."""
-    damaged: int = field(default=0, init=False)
-    """Number of lines so far that were no JSON objects."""
     rewound: bool = field(default=False, init=False)
     """Whether the last read started again at the beginning of the file."""
 
@@ -52,9 +50,7 @@ class Follower:
             return []
         end = data.rfind(b"\n") + 1 or (len(data) if len(data) >= LONGEST else 0)
         self.position += end
-        rows, damaged = parse(data[:end], self.decode)
-        self.damaged += damaged
-        return rows
+        return parse(data[:end], self.decode)
 
     def skip_to_last(self, lines: int) -> None:
         """Move on until `lines` lines are left to read, as far as they lie in the last block."""
@@ -71,9 +67,9 @@ class Follower:
             self.position = start + place + 1
 
 
-def parse(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> tuple[list[Row], int]:
-    """The JSON tables among the lines, and how many lines were something else."""
-    rows, damaged = [], 0
+def parse(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> list[Row]:
+    """The JSON tables among the lines; whatever else there is is passed over."""
+    rows = []
     for line in data.split(b"\n"):
         if not line.strip(b" \r\x00"):
             continue
@@ -83,9 +79,7 @@ def parse(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> tuple[lis
             row = None
         if isinstance(row, dict):
             rows.append(row)
-        else:
-            damaged += 1
-    return rows, damaged
+    return rows
 
 
 class Glimpse(NamedTuple):

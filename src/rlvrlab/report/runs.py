@@ -169,8 +169,8 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
     recipe = config.get("recipe") or {}
     seen = glimpse(folder / "logs" / "metrics.jsonl", WINDOWS, WINDOW)
-    last: Row = next((rows[0] for line in reversed(seen.lines) if (rows := parse(line)[0])), {})
-    evaluated = parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))[0]  # parsing all takes too long
+    last: Row = next((rows[0] for line in reversed(seen.lines) if (rows := parse(line))), {})
+    evaluated = parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))  # parsing all takes too long
     measured = [(row, accuracy) for row in evaluated if (accuracy := held_out(row))]
     key = next((k for k in measured[-1][0] if k.startswith("val-core/") and k.endswith("/acc")), "") if measured else ""
     steps = [recipe.get("phase_tables", {}).get(phase, {}).get("steps") for phase in recipe.get("phases", [])]

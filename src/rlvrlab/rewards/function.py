@@ -57,7 +57,8 @@ class FunctionReward:
         if isinstance(value, Reward):
             value = value.parts or value.value
         parts = value if isinstance(value, Mapping) else {self.name: value}
-        if not parts or not all(isinstance(name, str) and _is_number(part) for name, part in parts.items()):
+        numbers = [isinstance(part, Real | np.bool_) and math.isfinite(part) for part in parts.values()]
+        if not parts or not all(numbers) or not all(isinstance(name, str) for name in parts):
             what = f"reward function {self.name!r} ({defined_at(type(self).function)}) gave {value!r:.100}"
             raise OwnCodeError(f"{what} for problem {problem.named}; {REMEDY}")
         return total({name: float(part) for name, part in parts.items()})
@@ -86,10 +87,8 @@ def reward_class(name: str, function: Any = None) -> type[Any] | None:
     """The plug-in class of a function; for None, one that refuses to pay and says why; for anything else, None."""
     if function is None:
         return declare(make_dataclass("Absent", [], bases=(AbsentReward,), frozen=True), "reward", name)
-    return _class_of(function) if callable(function) and not isinstance(function, type) else None
-
-
-def _class_of(function: RewardPart) -> type[Any]:
+    if not callable(function) or isinstance(function, type):
+        return None
     code = fingerprint(function)
     if (id(function), code) not in _classes:
         name = getattr(function, "__name__", type(function).__name__).strip("<>")  # <lambda>
@@ -98,7 +97,3 @@ def _class_of(function: RewardPart) -> type[Any]:
         made = make_dataclass(name, [("code", str, code)], bases=(FunctionReward,), namespace=inside, frozen=True)
         _classes[id(function), code] = declare(made, "reward", name)
     return _classes[id(function), code]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real | np.bool_) and math.isfinite(value)

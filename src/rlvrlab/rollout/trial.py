@@ -47,7 +47,6 @@ def tried(
     problem: Problem,
     *,
     own_env: bool = False,
-    limit_s: float | None = None,
     wanted: Sequence[str] = ("right", "wrong", "empty", "truncated", NEIGHBOURS),
     neighbours: str | None = None,
 ) -> list[Tried]:
@@ -56,8 +55,7 @@ def tried(
     `neighbours` is the right answer to another problem, where one is known: of its kind and yet wrong, it is what
     partial credit is paid for. `own_env`: the verifier is the user's own, and has a time limit like the reward.
     """
-    limit_s = LIMIT_S if limit_s is None else limit_s
-    gold = _gold(env, problem, limit_s) if own_env else env.gold(problem)
+    gold = _gold(env, problem) if own_env else env.gold(problem)
     right = gold if gold is not None else "an answer"
     answers = {"right": gold, "wrong": WRONG, "empty": "", "truncated": right[: len(right) // 2]}
     answers |= {NEIGHBOURS: neighbours if neighbours != gold else None}
@@ -66,13 +64,13 @@ def tried(
         if text is None or name not in wanted:
             continue
         judge, what = partial(env.verify_many, [(problem, text)]), f"on the {name} answer to problem {problem.named}"
-        [verdict] = limited(judge, f"the verifier {what}", limit_s) if own_env else judge()
+        [verdict] = limited(judge, f"the verifier {what}") if own_env else judge()
         finish = Finish.LENGTH if name == "truncated" else Finish.STOP
         tokens = tuple(text.encode())
         completion = Completion(text, tokens, (0.0,) * len(tokens), finish)
         started = time.perf_counter()
         pay = partial(_paid, name, reward, problem, completion, verdict)
-        given = None if verdict.correct is None else limited(pay, f"the reward {what}", limit_s)
+        given = None if verdict.correct is None else limited(pay, f"the reward {what}")
         results.append(Tried(problem, name, text, verdict, given, time.perf_counter() - started))
     return results
 
@@ -121,9 +119,9 @@ def spread(problems: Sequence[Problem], most: int = MOST) -> list[Problem]:
     return [problems[index] for index in chosen]
 
 
-def _gold(env: Environment, problem: Problem, limit_s: float) -> str | None:
+def _gold(env: Environment, problem: Problem) -> str | None:
     """The right answer of an environment of the user's own, which may fail, or write what is no text."""
-    gold: object = limited(partial(env.gold, problem), f"gold of {env.name!r} for problem {problem.named}", limit_s)
+    gold: object = limited(partial(env.gold, problem), f"gold of {env.name!r} for problem {problem.named}")
     if gold is not None and not isinstance(gold, str):
         what = f"gold of {env.name!r} gave {gold!r:.60} for problem {problem.named}"
         raise OwnCodeError(f"{what}; return a text, or None where no right answer is known")
@@ -152,14 +150,14 @@ def _other_kind(env: Environment, problem: Problem, text: str) -> str:
     for value in other:
         items = [(problem, text), (replace(problem, reference=value), text)]
         with suppress(LabError):
-            as_is, changed = limited(partial(env.verify_many, items), "verify", LIMIT_S)
+            as_is, changed = limited(partial(env.verify_many, items), "verify")
             if as_is.correct is False and changed.correct is True:
                 is_now = f"the reference {reference!r:.60} is {type(reference).__name__}"
                 return f"{is_now}, and {text!r:.60} is accepted only where it is {type(value).__name__}; {remedy}"
     return ""
 
 
-def limited(work: Callable[[], T], what: str, limit_s: float) -> T:
+def limited(work: Callable[[], T], what: str) -> T:
     """The result of a call, made in a thread of its own so that one that never ends can be left behind."""
     done: list[T] = []
     failed: list[Exception] = []
@@ -172,12 +170,12 @@ def limited(work: Callable[[], T], what: str, limit_s: float) -> T:
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
-    thread.join(limit_s)
+    thread.join(LIMIT_S)
     if done:
         return done[0]
     if not failed:
         remedy = "make it quicker: every answer of every step waits for it"
-        raise UserError(f"{what} took more than {limit_s:g} s; {remedy}")
+        raise UserError(f"{what} took more than {LIMIT_S:g} s; {remedy}")
     if isinstance(failed[0], LabError | MemoryError):  # who has too little memory may get more and try again
         raise failed[0]
     raise OwnCodeError(f"{what} raised {told(failed[0])}") from failed[0]

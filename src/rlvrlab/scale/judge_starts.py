@@ -45,22 +45,13 @@ class JudgeProcess:
         self._process.terminate()
 
 
-class JudgeActor:
+class JudgeActor(JudgeProcess):
     """Lives in a Ray worker: a judge server on that node, reached under the node's address."""
 
     def __init__(self, words: Sequence[str], token: str) -> None:
         import ray
 
-        node = ray.util.get_node_ip_address()
-        self._server = JudgeProcess([*words, "--host", node], token)
-
-    def announced(self) -> dict[str, Any]:
-        """Its first line."""
-        return self._server.announced()
-
-    def ended(self) -> bool:
-        """Is it gone?"""
-        return self._server.ended()
+        super().__init__([*words, "--host", ray.util.get_node_ip_address()], token)
 
 
 class RayJudge:

@@ -130,6 +130,8 @@ def on_test(board: Board, view: StageView) -> list[dict[str, Any]]:
 def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
     trials = [t.id for t in arm.trials if (state := board.states.get(t.id)) and state.covers(view.suites)]
     metrics = {m: numbers for m in shown_metrics(board, view) if (numbers := measured(board, trials, m))}
+    kept = [(board.states[trial].result or {}).get("retention") or {} for trial in trials]
+    skills = dict.fromkeys(name for row in kept for name in row)
     decision = view.decision or {}
     scores = {one["arm"]: one["score"] for one in decision.get("candidates", ())}
     return {
@@ -140,17 +142,10 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
         "dropped": arm.dropped,
         "budget": arm.trials[0].budget._asdict() if arm.trials else None,
         "metrics": metrics,
-        "retention": _retention(board, trials),
+        "retention": {name: interval([row[name] for row in kept if name in row]) for name in skills},
         "score": scores.get(arm.name),
         "chosen": (view.chosen or decision.get("chosen")) == arm.name,
     }
-
-
-def _retention(board: Board, trials: Sequence[str]) -> dict[str, Any]:
-    """What the arm's runs kept of their skills: mean over seeds, with a t interval where there are several."""
-    rows = [(board.states[trial].result or {}).get("retention") or {} for trial in trials]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: interval([row[name] for row in rows if name in row]) for name in names}
 
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:

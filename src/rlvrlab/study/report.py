@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rlvrlab.report.gather.study import KEPT
-from rlvrlab.report.story.part import bracket
+from rlvrlab.report.story.part import share_words
 
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
@@ -76,16 +76,11 @@ def _kept(stage: dict[str, Any]) -> list[str]:
     names = list(dict.fromkeys(name for arm in stage["arms"] for name in arm.get("retention", {})))
     if not names:
         return []
-    rows = [(arm["name"], *(_points(arm.get("retention", {}).get(name)) for name in names)) for arm in stage["arms"]]
+    kept = {arm["name"]: arm.get("retention", {}) for arm in stage["arms"]}
+    rows = [(arm, *(share_words(own.get(name)) for name in names)) for arm, own in kept.items()]
     told = "Skills on dev problems at the end of training, in points, mean [95 % t interval over seeds]"
     head = ("arm", *(name.replace("_", " ") for name in names))
     return [f"{told}. {KEPT}", "", *_table(head, rows), ""]
-
-
-def _points(number: dict[str, Any] | None) -> str:
-    if number is None or number["value"] is None:
-        return "–"
-    return f"{100 * number['value']:.1f}{bracket(number['low'], number['high'], 100, 1)}"
 
 
 def decisions_page(made: dict[str, Any]) -> str:

@@ -23,9 +23,8 @@ from rlvrlab.evals.answering import BLIND, EngineAnswerer
 from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, origin_of, read_cards
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.gains import earlier_words, gain_lines, on_test
-from rlvrlab.evals.judged import Judged
 from rlvrlab.evals.kept import asked_facts
-from rlvrlab.evals.metrics import card_columns
+from rlvrlab.evals.metrics import card_columns, grouped
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.recovery import Recovery, recovery
 from rlvrlab.record.experiment import CARDS_PAGE
@@ -129,7 +128,12 @@ def _numbers(found: Evaluation, sampled: Evaluation | None) -> dict[str, Any]:
     if sampled is not None:
         drawn = sampled.metrics()
         metrics |= {name: value for name, value in drawn.items() if name.startswith(("pass@", "pass^", "majority"))}
-        metrics |= {"mean_at_n": drawn["mean_accuracy"], "distinct_accepted": _distinct(sampled)}
+        # Different right answers per problem, of as many as were sampled: what is left of diversity.
+        groups = grouped(sampled.judged, lambda one: one.problem.id).values()
+        right = [[one.verdict.correct is True for one in group] for group in groups]
+        texts = [[one.answer.completion.text for one in group] for group in groups]
+        distinct = diversity(right, texts)["distinct_accepted"]
+        metrics |= {"mean_at_n": drawn["mean_accuracy"], "distinct_accepted": distinct}
     return metrics
 
 
@@ -149,16 +153,6 @@ def _evaluated(lab: Lab, n: int) -> Evaluation:
     protocol = eval_at_1(limit) if n == 1 else eval_at_k(n, ks=(1, n), max_tokens=limit)
     protocol = replace(protocol, run_timeout_s=None, memory_mb=None)  # the environment's own, as in training
     return evaluate(EngineAnswerer(lab.engine), lab.env, lab.test, protocol, seed=lab.recipe.seed, reward=lab.reward)
-
-
-def _distinct(drawn: Evaluation) -> float:
-    """Different right answers per problem, of as many as were sampled: what is left of diversity."""
-    groups: dict[str, list[Judged]] = {}
-    for one in drawn.judged:
-        groups.setdefault(one.problem.id, []).append(one)
-    right = [[one.verdict.correct is True for one in group] for group in groups.values()]
-    texts = [[one.answer.completion.text for one in group] for group in groups.values()]
-    return diversity(right, texts)["distinct_accepted"]
 
 
 def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:

@@ -163,7 +163,9 @@ def check_phases(lab: Lab) -> None:
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
     phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
-    _check_followed(lab)
+    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
+        why = f"compares what programs do, and {lab.env.name!r} runs none"
+        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
     _check_grown(lab)
     if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
         _check_tools(lab, phases)
@@ -183,13 +185,6 @@ def check_phases(lab: Lab) -> None:
                 'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
                 "which also protects skills that are trained together from each other"
             )
-
-
-def _check_followed(lab: Lab) -> None:
-    """Credit by execution needs programs that are run."""
-    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
-        why = f"compares what programs do, and {lab.env.name!r} runs none"
-        raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
 
 
 def _check_grown(lab: Lab) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.final import ALLOWED, BASE, BEST, LAST, best_step
+from rlvrlab.record.final import BASE, BEST, LAST, step_named
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.session import resolved_of
@@ -48,18 +48,13 @@ def checkpoint_of(run: Path, which: str = LAST) -> Path | None:
         state = checkpoint.read_state(found[0])
         # A run that ends with a control arm has, as its result, the policy that the arm started from.
         return run / "checkpoints" / f"global_step_{state.origin}" if state.returns else found[0]
-    if which == BEST:
-        best = best_step(run)
-        if best is None:
-            raise UserError(f"{run}: has not been evaluated yet, so there is no best; try @last")
-        # The policy before training may have been the best; it has no checkpoint.
-        which = str(best or BASE)
-    if which == BASE:
+    step = step_named(run, which)
+    if step is None:
+        raise UserError(f"{run}: has not been evaluated yet, so there is no best; try @last")
+    if step == 0 and which in (BASE, BEST):  # the policy before training may have been the best
         return None
-    if not which.isdigit():
-        raise UserError(f"{run}@{which}: {which!r} is no checkpoint; allowed: {ALLOWED}")
-    path = checkpoint.at_step(run / "checkpoints", int(which))
+    path = checkpoint.at_step(run / "checkpoints", step)
     if path is None:
         there = checkpoint.named_steps(run / "checkpoints")
-        raise UserError(f"{run}@{which}: no checkpoint of step {which}; there are {there or 'none'}, best, last, base")
+        raise UserError(f"{run}@{step}: no checkpoint of step {step}; there are {there or 'none'}, best, last, base")
     return path

@@ -121,7 +121,10 @@ def recorded(run: Run) -> Iterator[None]:
         close(run, "failed", words)
         raise InfrastructureError(f"{words}; the run is in {run.folder}") from left
     except OwnCodeError as error:
-        words = _with_place(run, error)
+        step, phase = run.so_far.newest or (0, "the first phase")
+        found = checkpoint.complete(run.folder / "checkpoints")  # which a resume goes on from
+        kept = f"checkpoint {found[0].name}" if found else "no checkpoint yet, so from the beginning"
+        words = f"{error} (step {step + 1}, {phase}; {kept})"
         close(run, "failed", words, own_code=True)
         remedy = going_on(run.folder, read_config(run.folder), read_info(run.folder))
         raise OwnCodeError(f"{words}. {remedy}") from error
@@ -129,14 +132,6 @@ def recorded(run: Run) -> Iterator[None]:
         words = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         close(run, "failed", words, resumable=not isinstance(error, UserError | TrainingDiverged))
         raise
-
-
-def _with_place(run: Run, error: Exception) -> str:
-    """The error with the step it happened in and the checkpoint that a resume goes on from."""
-    step, phase = run.so_far.newest or (0, "the first phase")
-    found = checkpoint.complete(run.folder / "checkpoints")
-    kept = f"checkpoint {found[0].name}" if found else "no checkpoint yet, so from the beginning"
-    return f"{error} (step {step + 1}, {phase}; {kept})"
 
 
 def _note_machine(run: Run) -> None:

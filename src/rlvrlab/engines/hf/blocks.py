@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-from rlvrlab.batch import Ints
 from rlvrlab.engines.hf.weights import Layer, Weights
 
 PREFILL_TOKENS = {"cpu": 4096, "cuda": 65536}
@@ -84,7 +83,11 @@ def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], begun_G: Seque
 
     So many of a prompt's last tokens are an answer that has begun. What comes before them is computed once for all
     prompts that share it, such as the branches of a tree."""
-    shared = _shared(prompts, begun_G)
+    rows_of: dict[tuple[int, ...], list[int]] = {}
+    for row, (prompt, begun) in enumerate(zip(prompts, begun_G, strict=True)):
+        if 0 < begun < len(prompt):
+            rows_of.setdefault(prompt[: len(prompt) - begun], []).append(row)
+    shared = {base: rows for base, rows in rows_of.items() if len(rows) > 1}
     known = {row: len(base) for base, rows in shared.items() for row in rows}
     if shared:
         _fill(weights, [Part(rows[0], 0, base) for base, rows in shared.items()], cache)
@@ -94,15 +97,6 @@ def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], begun_G: Seque
             kv[to, :, :longest] = kv[source, :, :longest]
     parts = [Part(row, known.get(row, 0), prompt[known.get(row, 0) :]) for row, prompt in enumerate(prompts)]
     return _fill(weights, parts, cache)
-
-
-def _shared(prompts: Sequence[tuple[int, ...]], begun_G: Sequence[int]) -> dict[tuple[int, ...], list[int]]:
-    """What comes before answers that have begun -> the rows of the prompts that share it, where these are several."""
-    rows: dict[tuple[int, ...], list[int]] = {}
-    for row, (prompt, begun) in enumerate(zip(prompts, begun_G, strict=True)):
-        if 0 < begun < len(prompt):
-            rows.setdefault(prompt[: len(prompt) - begun], []).append(row)
-    return {base: own for base, own in rows.items() if len(own) > 1}
 
 
 def _fill(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
@@ -131,7 +125,10 @@ def _compute(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
         torch.from_numpy(one).to(weights.device)
         for one in (*numbers, tokens_N, np.ascontiguousarray(row_G), np.cumsum(length_G) - 1)
     )
-    seen = _seen(known_G, length, total, weights.device) if known_G.any() else None
+    seen = None
+    if known_G.any():  # (G, 1, L new positions, all): each new token sees what is known and what is new up to itself
+        own_GL = known_G[:, None] + np.arange(length)
+        seen = torch.from_numpy(np.arange(total) <= own_GL[:, None, :, None]).to(weights.device)
     cos_ND, sin_ND = weights.cos_TD[at], weights.sin_TD[at]
     x_NI = weights.embedding[tokens]
     for i, layer in enumerate(weights.layers):
@@ -143,12 +140,6 @@ def _compute(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
         attended = _attend(asked, keys, values, weights.shape.scale, seen).transpose(1, 2)
         x_NI = finish_block(weights, layer, x_NI, attended.reshape(-1, q.shape[1] * q.shape[2])[place])
     return weights.logits(x_NI[last])
-
-
-def _seen(known_G: Ints, length: int, total: int, device: torch.device) -> Tensor:
-    """(G, 1, L new positions, all positions): each new token sees what is known and what is new up to itself."""
-    own_GL = known_G[:, None] + np.arange(length)
-    return torch.from_numpy(np.arange(total) <= own_GL[:, None, :, None]).to(device)
 
 
 def _pad(x_NHD: Tensor, place_N: Tensor, groups: int, length: int) -> Tensor:

@@ -46,7 +46,7 @@ def take_over(model: Any) -> int:
         faster = _faster(module)
         if faster is None:
             continue
-        width = module.weight.shape[0] if isinstance(faster, _Norm) else _width(module)
+        width = module.weight.shape[0] if isinstance(faster, _Norm) else int(module.gate_proj.in_features)
         kind = type(module), width
         if kind not in agreed:
             agreed[kind] = _agrees(module, faster, width, model.dtype, device)
@@ -71,11 +71,6 @@ def _faster(module: Any) -> _Norm | _GatedLayer | None:
     if own.keys() >= PARTS and own.keys() <= PARTS | {"act_fn"}:
         return _GatedLayer(module)
     return None
-
-
-def _width(module: Any) -> int:
-    projection = module.gate_proj
-    return int(projection.in_features)
 
 
 def _agrees(module: Any, faster: Any, width: int, dtype: torch.dtype, device: Any) -> bool:

@@ -22,7 +22,8 @@ def out_of_memory(error: BaseException, device: torch.device) -> bool:
     said = str(error)
     if any(words in said for words in (*CPU_WORDS, *LIBRARY_WORDS)):
         return True
-    return any(words in said for words in DOUBTFUL_WORDS) and _full(device)
+    known = _free_and_total(device) if any(words in said for words in DOUBTFUL_WORDS) else None
+    return known is not None and known[0] < SMALL_BYTES
 
 
 def held_by_others(device: torch.device) -> str:
@@ -46,11 +47,6 @@ def available(device: torch.device) -> int:
     # Unlike the others, torch asks for the number of the card here, and None is the current one.
     below_limit = int(torch.cuda.get_per_process_memory_fraction(device.index) * total) - held
     return max(0, min(free, below_limit)) + held - torch.cuda.memory_allocated(device)
-
-
-def _full(device: torch.device) -> bool:
-    known = _free_and_total(device)
-    return known is not None and known[0] < SMALL_BYTES
 
 
 def _free_and_total(device: torch.device) -> tuple[int, int] | None:

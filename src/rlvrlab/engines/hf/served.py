@@ -137,16 +137,11 @@ class ServedSampler:
         """`n` completions for each request, all of the adapter published last; `told` hears of them as they come."""
         try:
             return self._draw(requests, policy_version, told)
-        finally:
-            self._tell()
-
-    def _tell(self) -> None:
-        """Who was lost and who came back goes into the run's record, also when that is why the call failed."""
-        told = [*self._addresses.complaints(), *self._attendance.sentences(self._servers.changes())]
-        for sentence in told:
-            note("server", f"while version {self._engine.version} was sampled: {sentence}")
-        there = sum(not replica.down for replica in self._servers.replicas.all)
-        measure({"sampler/servers": float(there), "sampler/mismatch": self.mismatch})
+        finally:  # who was lost and who came back is recorded also when that is why the call failed
+            for sentence in [*self._addresses.complaints(), *self._attendance.sentences(self._servers.changes())]:
+                note("server", f"while version {self._engine.version} was sampled: {sentence}")
+            there = sum(not replica.down for replica in self._servers.replicas.all)
+            measure({"sampler/servers": float(there), "sampler/mismatch": self.mismatch})
 
     def _draw(self, requests: Sequence[Request], policy_version: int, told: Told | None) -> list[list[Completion]]:
         drawn: dict[int, list[Completion]] = {}

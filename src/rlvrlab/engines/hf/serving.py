@@ -200,7 +200,10 @@ class ModelServer:
         messages = form.get("messages")
         if not self.tokenizer.inner.chat_template:
             raise UserError("this model has no chat template; ask at /v1/completions")
-        if not (isinstance(messages, list) and messages and all(map(_is_message, messages))):
+        texts = isinstance(messages, list) and all(
+            isinstance(m, dict) and all(isinstance(m.get(key), str) for key in ("role", "content")) for m in messages
+        )
+        if not messages or not texts:
             raise UserError("messages: a list of {role, content}, both of them texts")
         self._short_text("messages", "".join(m["role"] + m["content"] for m in messages))
         tokens = self.tokenizer.encode_chat([{"role": m["role"], "content": m["content"]} for m in messages])
@@ -292,22 +295,15 @@ def _sent(form: Form, content: Form) -> Form | Response:
         return content
     head = {key: content[key] for key in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk" if content["object"] == "chat.completion" else content["object"]
-    chunks: list[Form] = [{**head, "choices": [_as_delta(choice)]} for choice in content["choices"]]
+    # A choice of a stream: its message is what is added to an empty one.
+    deltas = [{("delta" if key == "message" else key): one[key] for key in one} for one in content["choices"]]
+    chunks: list[Form] = [{**head, "choices": [delta]} for delta in deltas]
     options = form.get("stream_options")
     if isinstance(options, dict) and options.get("include_usage"):
         chunks.append({**head, "choices": [], "usage": content["usage"]})
     events = [json.dumps(chunk) for chunk in chunks] + ["[DONE]"]
     body = "".join(f"data: {event}\n\n" for event in events)
     return Response(body.encode(), media_type="text/event-stream")
-
-
-def _as_delta(choice: Form) -> Form:
-    """A choice of a stream: its message is what is added to an empty one."""
-    return {("delta" if key == "message" else key): value for key, value in choice.items()}
-
-
-def _is_message(message: Any) -> bool:
-    return isinstance(message, dict) and all(isinstance(message.get(key), str) for key in ("role", "content"))
 
 
 def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:

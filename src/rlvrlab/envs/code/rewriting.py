@@ -42,13 +42,10 @@ def _without_idle_statements(program: str) -> ast.Module:
     for node in ast.walk(tree):
         for name, block in ast.iter_fields(node):
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                acting = [one for one in block if not isinstance(one, ast.Pass) and not _is_constant(one)]
+                constants = [one for one in block if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
+                acting = [one for one in block if not isinstance(one, ast.Pass) and one not in constants]
                 setattr(node, name, acting)
     return tree
-
-
-def _is_constant(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def documented(program: str) -> str:

@@ -157,18 +157,12 @@ def with_borders(schema: Schema, contents: Contents, constants: Mapping[str, Seq
                     rows[(first + i) % len(rows)][place] = wanted[0]
                 continue
             for value in wanted:
-                _put(rows, at % len(rows), place, value)
-                at += 1
+                row = rows[at % len(rows)]
+                for other in (other for other in rows if other[place] == value):
+                    other[place] = row[place]  # numbers of a column still differ
+                row[place], at = value, at + 1
         changed[table.name] = rows
     return changed
-
-
-def _put(rows: list[list[Any]], at: int, place: int, value: Any) -> None:
-    """Write a number into a row; the row that had it gets the old one."""
-    for row in rows:
-        if row[place] == value:
-            row[place] = rows[at][place]
-    rows[at][place] = value
 
 
 def _rows(table: Table, second: list[Any], many: int, random: np.random.Generator) -> list[list[Any]]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import evaluate
-from rlvrlab.evals.metrics import grouped
+from rlvrlab.evals.metrics import grouped, mean
 from rlvrlab.evals.protocol import Protocol
 from rlvrlab.evals.statistics import estimate
 from rlvrlab.types import Environment, ErrorKind, Finish, Problem, RewardFunction, Sampling
@@ -191,11 +191,11 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
         whole.append(OfProblem(
             problem=group[0].problem,
             rewards=rewards,
-            accuracy=_mean([one.correct is True for one in judged]),
+            accuracy=mean([one.correct is True for one in judged]),
             variance=float(np.var(rewards, ddof=1)) if len(rewards) > 1 else 0.0,
-            truncated=_mean([one.truncated for one in group]),
-            formed=_mean([one.formed for one in judged]),
-            entropy=_mean(entropies) if entropies else None,
+            truncated=mean([one.truncated for one in group]),
+            formed=mean([one.formed for one in judged]),
+            entropy=mean(entropies) if entropies else None,
             unjudged=len(group) - len(judged),
         ))  # fmt: skip
     seen = [p for p in whole if p.rewards]
@@ -212,17 +212,13 @@ def report(tries: Sequence[Try], sizes: Sequence[int] = SIZES) -> Report:
         problems=tuple(seen),
         unjudged_problems=len(whole) - len(seen),
         n=max((len(group) for group in by_id.values()), default=0),
-        gen_tokens=_mean([one.gen_tokens for one in tries]),
+        gen_tokens=mean([one.gen_tokens for one in tries]),
     )
 
 
 def by_kind(problems: Iterable[OfProblem]) -> dict[tuple[str, str], list[OfProblem]]:
     """The problems of each skill and level."""
     return grouped(problems, lambda p: (p.problem.skill, p.level))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else 0.0
 
 
 def _line(skill: str, level: str, problems: Sequence[OfProblem], unjudged: int | None = None) -> Line:

@@ -16,7 +16,7 @@ from rlvrlab.record.evaluation import METRICS as EVALUATED
 from rlvrlab.record.final import BASE
 from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import newcombe
-from rlvrlab.report.gather.cards import baseline, cards_of, change
+from rlvrlab.report.gather.cards import baseline, cards_of, change, end_cards
 from rlvrlab.report.gather.reading import STRANGE, Fact, as_table, number, place, rounded
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
@@ -130,8 +130,7 @@ def _measured(run: RunRecord, file: Path, value: float, step: int) -> Fact:
 
 def _by_cards(run: RunRecord, result: Headline) -> Change | None:
     """The newest card up to the step of the result; `result` may be an evaluation of more problems."""
-    ends = [card for card in cards_of(run) if card.order > 0 and card.outcomes and not card.control]
-    upto = [card for card in ends if card.file == result.source or (card.step or 0) <= result.step]
+    upto = [card for card in end_cards(run) if card.file == result.source or (card.step or 0) <= result.step]
     first, last = baseline(run), upto[-1] if upto else None
     paired = change(first, last) if first and last else None
     if first is None or last is None or paired is None:

@@ -49,10 +49,9 @@ def cards_of(run: RunRecord) -> list[CardRecord]:
     return sorted(cards, key=lambda card: card.order)
 
 
-def last_card(run: RunRecord) -> CardRecord | None:
-    """The card of the policy the run ended with; controls and the baseline (card 0) do not count."""
-    ends = [card for card in cards_of(run) if card.order > 0 and card.outcomes and not card.control]
-    return ends[-1] if ends else None
+def end_cards(run: RunRecord) -> list[CardRecord]:
+    """The cards of the policies that phases ended with; controls and the baseline (card 0) do not count."""
+    return [card for card in cards_of(run) if card.order > 0 and card.outcomes and not card.control]
 
 
 def baseline(run: RunRecord) -> CardRecord | None:

@@ -15,7 +15,7 @@ from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.final import standing
 from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
-from rlvrlab.report.gather.cards import CardRecord, last_card
+from rlvrlab.report.gather.cards import CardRecord, end_cards
 from rlvrlab.report.gather.evaluation import (
     EvaluationRecord,
     costs,
@@ -110,7 +110,7 @@ def _paired_test(arms: Arms, folder: Folder) -> Section | None:
     found = _compared(lambda: matching(examined[0], examined[1]), names, folder) if all(examined) else None
     if found is not None:
         return found
-    cards = [[(run, card) for run in group if (card := last_card(run)) is not None] for group in groups]
+    cards = [[(run, card) for run in group for card in end_cards(run)[-1:]] for group in groups]
     if all(cards):
         return _card_test(cards, names, folder)
     text = (

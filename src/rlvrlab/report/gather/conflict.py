@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlvrlab.report.gather.curves import thinned
-from rlvrlab.report.gather.reading import Fact, Section, number, rounded, section
+from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
 PREFIX = "surgery/cosine/"
@@ -63,6 +63,12 @@ def pair_of(key: str) -> tuple[str, str]:
     return one, other
 
 
+def last_values(run: RunRecord, key: str) -> list[float]:
+    """A metric in the last steps that have it."""
+    values = [value for _, value, _ in run.series(key)]
+    return values[-max(1, round(LAST * len(values))) :]
+
+
 def _panel(title: str, run: RunRecord, keys: list[str]) -> Fact:
     lines = [{"name": key.removeprefix("surgery/"), "key": key, **thinned(run.series(key))} for key in keys]
     return {"name": title, "series": [line for line in lines if line["x"]]}
@@ -73,9 +79,7 @@ def _matrix(run: RunRecord, pairs: list[str]) -> Fact | None:
     means: dict[tuple[str, str], float] = {}
     for key in pairs:
         one, other = pair_of(key)
-        values = [value for line in run.metrics if (value := number(line.row.get(key))) is not None]
-        if values:
-            kept = values[-max(1, round(LAST * len(values))) :]
+        if kept := last_values(run, key):
             means[one, other] = means[other, one] = sum(kept) / len(kept)
     names = sorted({name for pair in means for name in pair})
     if not names:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rlvrlab.evals.metrics import grouped
 from rlvrlab.report.gather.arms import retention_pareto
 from rlvrlab.report.gather.reading import Folder, Section, document, section, words
 from rlvrlab.report.gather.skills import ALONE, interval, mean_matrix
@@ -21,9 +22,7 @@ NUMBERS = ("average", "worst", "forgetting", "learning")
 def gather_results(path: Path) -> dict[str, Any]:
     """The document of a folder of result lines."""
     folder = Folder(path)
-    by_stage: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for line in folder.lines(MATRIX, ""):
-        by_stage[line.row.get("after_stage")].append(line.row)
+    by_stage = grouped([line.row for line in folder.lines(MATRIX, "")], lambda row: row.get("after_stage"))
     sections: list[Section] = []
     for stage, rows in by_stage.items():
         when = "before training" if stage == 0 else f"after stage {stage}"

@@ -8,7 +8,7 @@ from typing import Any
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
 from rlvrlab.report.gather.reading import Folder, Section, as_list, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
-from rlvrlab.report.gather.verdict import verdict
+from rlvrlab.report.gather.verdict import cautions, verdict
 
 STUDY, SCHEMA = "study.json", 2
 MOST_RUNS = 60
@@ -66,12 +66,7 @@ def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
         }
         for stage in stages
     ]  # fmt: skip
-    caveats = [words(as_table(one).get("text") or one, 500) for one in as_list(study.get("caveats"))]
-    failures = [
-        f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
-        for one in as_list(study.get("failures"))
-    ]
-    data = {"stages": boxes, "caveats": caveats, "failures": failures, "from": place(STUDY, key="stages")}
+    data = {"stages": boxes, **cautions(study), "from": place(STUDY, key="stages")}
     return section("chain", "chain", "Chain", data, STUDY)
 
 
@@ -100,17 +95,12 @@ def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: 
 
 def _arms_table(study: dict[str, Any], arms: list[dict[str, Any]], name: str, index: int) -> Section | None:
     """The numbers of a stage: one row per arm, one column per metric."""
-    measured = [as_table(arm.get("metrics")) for arm in arms]
-    metrics = list(dict.fromkeys(key for table in measured for key in table))
+    metrics, cells = _cells(arms, "metrics", ("value", "low", "high"), index)
     if not metrics:
         return None
-    units = {key: as_table(as_table(study.get("metrics")).get(key)).get("unit", "share") for key in metrics}
-    cells = [
-        [{**{side: rounded(as_table(table.get(key)).get(side)) for side in ("value", "low", "high")},
-          "plain": units[key] != "share", "from": place(STUDY, key=f"stages[{index}].arms[].metrics.{key}")}
-         for key in metrics]
-        for table in measured
-    ]  # fmt: skip
+    for row in cells:
+        for key, cell in zip(metrics, row, strict=True):
+            cell["plain"] = as_table(as_table(study.get("metrics")).get(key)).get("unit", "share") != "share"
     rows = [f"{words(arm.get('name') or '?', 80)}{' ★' if arm.get('chosen') else ''}" for arm in arms]
     data = {"columns": metrics, "rows": rows, "cells": cells}
     note = "★ is the arm that was chosen; 95 % intervals for new seeds and problems."
@@ -119,19 +109,25 @@ def _arms_table(study: dict[str, Any], arms: list[dict[str, Any]], name: str, in
 
 def _retention_table(arms: list[dict[str, Any]], name: str, index: int) -> Section | None:
     """What each arm kept of its skills: average, worst, forgetting."""
-    kept = [as_table(arm.get("retention")) for arm in arms]
-    names = list(dict.fromkeys(key for table in kept for key in table))
+    names, cells = _cells(arms, "retention", ("value", "low", "high", "n"), index)
     if not names:
         return None
-    sides = ("value", "low", "high", "n")
-    cells = [
-        [{side: rounded(as_table(table.get(key)).get(side)) for side in sides}
-         | {"from": place(STUDY, key=f"stages[{index}].arms[].retention.{key}")} for key in names]
-        for table in kept
-    ]  # fmt: skip
     data = {"columns": names, "rows": [words(arm.get("name") or "?", 80) for arm in arms], "cells": cells}
     note = f"Skills on dev problems at the end of training; 95 % t intervals over seeds. {KEPT}"
     return section(f"retention_{index}", "grid", f"{name}: what was kept", data, STUDY, note)
+
+
+def _cells(
+    arms: list[dict[str, Any]], part: str, sides: tuple[str, ...], index: int
+) -> tuple[list[str], list[list[dict[str, Any]]]]:
+    """What the arms' tables of that name hold: their keys, and for each arm the numbers with their place."""
+    tables = [as_table(arm.get(part)) for arm in arms]
+    keys = list(dict.fromkeys(key for table in tables for key in table))
+    sources = {key: place(STUDY, key=f"stages[{index}].arms[].{part}.{key}") for key in keys}
+    return keys, [
+        [{side: rounded(as_table(table.get(key)).get(side)) for side in sides} | {"from": sources[key]} for key in keys]
+        for table in tables
+    ]
 
 
 def _decisions(study: dict[str, Any]) -> Section | None:

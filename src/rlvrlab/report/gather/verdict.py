@@ -29,12 +29,19 @@ def verdict(study: dict[str, Any]) -> Section | None:
                 f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
         "sentence": " ".join(filter(None, [reason, *map(_measured, later)])),
         "forests": forests[::-1],
-        "caveats": [words(as_table(one).get("text") or one, 500) for one in as_list(study.get("caveats"))],
-        "failures": [f"{words(as_table(one).get('trial'), 40)}: {words(as_table(one).get('why'), 300)}"
-                     for one in as_list(study.get("failures"))],
+        **cautions(study),
     }  # fmt: skip
     note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
     return section("verdict", "verdict", "What came out", data, STUDY, note)
+
+
+def cautions(study: dict[str, Any]) -> Fact:
+    """What not to conclude, and which trials failed."""
+    failures = map(as_table, as_list(study.get("failures")))
+    return {
+        "caveats": [words(as_table(one).get("text") or one, 500) for one in as_list(study.get("caveats"))],
+        "failures": [f"{words(one.get('trial'), 40)}: {words(one.get('why'), 300)}" for one in failures],
+    }
 
 
 def _measured(forest: Fact) -> str:

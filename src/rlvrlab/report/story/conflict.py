@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.evals.noise import LEVEL
-from rlvrlab.report.gather.conflict import LAST, pair_of, pairs_in
+from rlvrlab.report.gather.conflict import last_values, pair_of, pairs_in
 from rlvrlab.report.gather.reading import rounded
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.skills import interval
@@ -27,7 +27,7 @@ def conflict(run: RunRecord) -> Part | None:
     pairs = pairs_in(run)
     if not pairs:
         return None
-    found = {pair_of(key): _over_steps(_last(run, key), -1.0, 1 - (1 - LEVEL) / len(pairs)) for key in pairs}
+    found = {pair_of(key): _over_steps(last_values(run, key), -1.0, 1 - (1 - LEVEL) / len(pairs)) for key in pairs}
     names = sorted({name for pair in found for name in pair})
     cell = {pair: one["value"] for pair, one in found.items()}
     cells = [[cell.get((row, column), cell.get((column, row))) for column in names] for row in names]
@@ -45,11 +45,6 @@ def conflict(run: RunRecord) -> Part | None:
         "conflict_cosines": pictures.lines("Cosine of every pair", curves, "cosine"),
     }
     return Part(tables, shown, _sentences(run, found))
-
-
-def _last(run: RunRecord, key: str) -> list[float]:
-    values = [value for _, value, _ in run.series(key)]
-    return values[-max(1, round(LAST * len(values))) :]
 
 
 def _over_steps(values: list[float], least: float, level: float = LEVEL) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def reward_parts(run: RunRecord) -> Part | None:
     rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     told = []
     if len(curves) > 1:
-        ends = [f"{name} {_mean(c[:FEW]):.2f} → {_mean(c[-FEW:]):.2f}" for name, c in curves.items() if c]
+        ends = [f"{name} {mean(c[:FEW]):.2f} → {mean(c[-FEW:]):.2f}" for name, c in curves.items() if c]
         told = [f"Parts of the reward, mean of the first and the last {FEW} steps: {', '.join(ends)}."]
     picture = pictures.lines("Parts of the reward", curves, "mean over answers")
     return Part({"reward_parts": (["part", "step", "value"], rows)}, {"reward_parts": picture}, told)
@@ -82,12 +82,13 @@ def signal(run: RunRecord) -> Part | None:
         return None
     rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     told = (
-        f"Groups whose answers all earned the same: {100 * _mean(silent[:FEW]):.0f} % in the first {FEW} on-line "
-        f"steps, {100 * _mean(silent[-FEW:]):.0f} % in the last {FEW}."
+        f"Groups whose answers all earned the same: {100 * mean(silent[:FEW]):.0f} % in the first {FEW} on-line "
+        f"steps, {100 * mean(silent[-FEW:]):.0f} % in the last {FEW}."
     )
     picture = pictures.lines("Is there signal to train on?", curves, "share, or nats")
     return Part({"signal": (["what", "step", "value"], rows)}, {"signal": picture}, [told])
 
 
-def _mean(curve: list[tuple[int, float]]) -> float:
+def mean(curve: list[tuple[int, float]]) -> float:
+    """Of the values of some steps."""
     return sum(y for _, y in curve) / max(1, len(curve))

@@ -24,6 +24,12 @@ def points(value: float) -> str:
     return f"{100 * value:+.1f}"
 
 
+def share_words(point: Mapping[str, Any] | None) -> str:
+    """A share in per cent with its interval, as `63.3 [50.7, 74.4]`, or a dash where it is not known."""
+    value, low, high = ((point or {}).get(key) for key in ("value", "low", "high"))
+    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}"
+
+
 def bracket(low: float | None, high: float | None, scale: float = 1.0, digits: int = 2) -> str:
     """` [low, high]`, or nothing where a bound is not known."""
     if low is None or high is None:

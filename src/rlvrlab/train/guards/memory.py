@@ -16,6 +16,7 @@ import numpy as np
 
 from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.engines.base import Snapshot, Trainable
+from rlvrlab.evals.metrics import grouped
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.rollout.trainable import verified
 from rlvrlab.skills.embedding import centres, features, nearest
@@ -36,9 +37,7 @@ def quotas(skills: Sequence[str], per_skill: int, total: int) -> dict[str, int]:
 
 def stratified(problems: Sequence[Problem], size: int, *key: object) -> list[Problem]:
     """`size` problems, spread evenly over levels; keyed, and a smaller choice is the beginning of a larger one."""
-    strata: dict[str, list[Problem]] = {}
-    for problem in sorted(problems, key=lambda p: p.id):
-        strata.setdefault(str(problem.meta.get("level", "")), []).append(problem)
+    strata = grouped(sorted(problems, key=lambda p: p.id), lambda problem: str(problem.meta.get("level", "")))
     mixed = [shuffled(members, *key, "memory", level) for level, members in sorted(strata.items())]
     in_turn = chain.from_iterable(zip_longest(*mixed))
     return [problem for problem in in_turn if problem is not None][:size]
