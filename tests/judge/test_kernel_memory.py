@@ -1,11 +1,15 @@
-"""What a job lets the kernel hold for it, which no limit of its own counts, is bounded by its few descriptors."""
+"""What a job lets the kernel hold for it, which no limit of its memory counts: what waits in sockets, and threads."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import pytest
 from filter_machine import decide
 
-from rlvrlab.judge.jail import bpf, kernel, seccomp
+from rlvrlab.judge.jail import bpf, kernel, privileges, seccomp
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask
 
@@ -40,6 +44,27 @@ def f():
     return sum(held) < {MOST_MB} << 20
 """
 
+JUDGED = """
+from rlvrlab.judge.judge import Judge
+from rlvrlab.judge.tasks import StdioTask
+with Judge(workers=1) as judge:
+    print(judge.verify(StdioTask((("", "hi"),)), "print('hi')").detail)
+"""
+CROWD = """
+import threading
+def f(wanted):
+    threading.stack_size(32768)
+    gate, threads = threading.Event(), [threading.Thread(target=lambda: gate.wait()) for _ in range(wanted)]
+    started = 0
+    try:
+        for thread in threads:
+            thread.start()
+            started += 1
+    except RuntimeError:
+        pass
+    gate.set()
+    return started == wanted
+"""
 CLOSE = f"""
 import ctypes, os
 def f(flags):
@@ -65,3 +90,20 @@ def test_the_flag_is_refused_whatever_stands_beside_it(processes: bool) -> None:
     both, architecture = seccomp.programs(processes), kernel.AUDIT_ARCH[kernel.MACHINE]
     answers = [decide(both, architecture, kernel.NUMBERS["close_range"], 3, 5, flags) for flags in range(8)]
     assert [answer == bpf.RET_ALLOW for answer in answers] == [not flags & 2 for flags in range(8)]
+
+
+def test_a_job_has_hundreds_of_threads_and_not_thousands(judge: Judge) -> None:
+    """A machine has 32,768 numbers for all of them together; without any left, other answers stayed unjudged."""
+    assert judge.verify(CallsTask("f", (Call((400,), True),)), CROWD).detail == "accepted"
+    many = judge.verify(CallsTask("f", (Call((2000,), False),)), CROWD)
+    if os.geteuid() == 0 and not privileges.permitted() >= privileges.NEEDED:
+        pytest.skip("root that can become nobody else may have as many as the machine")
+    assert many.detail == "accepted"
+
+
+@pytest.mark.parametrize("most", [300, 5000])
+def test_a_machine_that_allows_fewer_still_starts_jobs(most: int) -> None:
+    """The bound of a job is below whatever bound its judge has."""
+    bounded = f"import resource; resource.setrlimit(resource.RLIMIT_NPROC, ({most}, {most}))\n{JUDGED}"
+    told = subprocess.run([sys.executable, "-c", bounded], capture_output=True, text=True, timeout=300, check=False)
+    assert told.stdout == "accepted\n", told.stderr
