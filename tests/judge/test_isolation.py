@@ -118,6 +118,7 @@ def test_the_filter_decides_every_call_as_listed(
     by_argument = [
         "open",
         "openat",
+        "close_range",
         "fcntl",
         "kill",
         "setpriority",
@@ -242,10 +243,11 @@ def test_the_filter_decides_every_command_as_listed(
 
     advice = dict.fromkeys(seccomp.SEQUENTIALLY, bpf.RET_ERRNO)
     locks = dict.fromkeys(seccomp.LOCKS, bpf.RET_ALLOW if processes else bpf.RET_ERRNO)
+    unchanged = {"fcntl": locks, "madvise": advice, "setsockopt": dict.fromkeys(seccomp.BUFFER_SIZES, bpf.RET_ERRNO)}
     listed = seccomp.COMMANDS | seccomp.SOCKET_OPTIONS | (seccomp.PROCESS_COMMANDS if processes else {})
     for call in listed.keys() & numbers.keys():
         argument, refusal, allowed = listed[call]
-        answers = dict.fromkeys(allowed, bpf.RET_ALLOW) | {"fcntl": locks, "madvise": advice}.get(call, {})
+        answers = dict.fromkeys(allowed, bpf.RET_ALLOW) | unchanged.get(call, {})
         for command in (*range(2000), *range(0x5400, 0x5500), *range(0x8900, 0x8A00), 0x40086602, 0x53564D41):
             given = [seccomp.SOL_SOCKET] * argument + [command]
             assert decided(call, *given) == answers.get(command, bpf.RET_ERRNO | refusal), (call, command)

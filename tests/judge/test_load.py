@@ -220,6 +220,22 @@ def test_a_time_limit_is_doubted_while_a_hypervisor_takes_the_processors(
         assert judge.verify(task, "print('ok')").correct
 
 
+@pytest.mark.parametrize(("busy", "attempts"), [(0.01, 1), (1.0, 3)])
+def test_whoever_sleeps_on_an_idle_machine_was_robbed_of_nothing(
+    monkeypatch: pytest.MonkeyPatch, busy: float, attempts: int
+) -> None:
+    """Of a hundredth of a second that anybody wants three quarters are soon taken: limits grew fourfold for it."""
+    monkeypatch.setattr(stolen, "times", lambda: (busy * time.monotonic(), 3 * busy * time.monotonic()))
+    monkeypatch.setattr(stolen.Stretch, "_read_at", 0.0)
+    ran: list[Any] = []
+    collect = worker.Child.collect
+    monkeypatch.setattr(worker.Child, "collect", lambda child, ended: ran.append(collect(child, ended)) or ran[-1])
+    with Judge(workers=1) as judge:
+        task = StdioTask((("", "ok"),), limits=Limits(cpu_s=0.1, wall_s=0.3))
+        assert judge.verify(task, "import time\ntime.sleep(100)").error is ErrorKind.TIMEOUT
+        assert sum(one.killed == "wall" for one in ran) == attempts
+
+
 SLOW = "from time import process_time\ndef f():\n    while process_time() < 0.5: pass\n    return 1\n"
 SLOW_TASKS = {
     "stdio": (StdioTask((("", "1"),), limits=Limits(cpu_s=0.2)), SLOW + "print(f())"),

@@ -304,9 +304,10 @@ def test_episodes_branch_between_turns_and_share_calls_and_results() -> None:
     assert [r.completion.branches[0].share for r in rollouts] == [2, 2, 2, 1, 1, 1]
 
 
-@pytest.mark.parametrize("unit", ["%", " %", " percent", " cents", "€", " kg", " degrees", "°"])
+@pytest.mark.parametrize("unit", ["%", " %", " percent", " cents", "€", "$", " kg", " degrees", "°"])
 def test_a_value_with_a_unit_that_nobody_asked_for_is_another_one(unit: str) -> None:
     env = Agent()
     asked = replace(env.problems("train", 1, 0)[0], reference={"answer": "30315", "calls": []})
     assert all(env.verify(asked, f"### {right}").correct is True for right in ("30315", "30,315", "30315.0"))
     assert env.verify(asked, f"### 30315{unit}").correct is False
+    assert env.verify(asked, f"### {unit.strip()}30315").correct is False

@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 from instances import REFERENCES, USERS, problem
 
 from rlvrlab.envs.graphs.environment import GraphEnvironment
+from rlvrlab.envs.graphs.graph import Graph
+from rlvrlab.envs.graphs.tasks.base import Instance
+from rlvrlab.envs.graphs.tasks.catalogue import TASKS
+from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.types import ErrorKind
 
 GOLDEN = Path(__file__).with_name("graph_answers.jsonl")
@@ -80,3 +84,17 @@ def test_sets_are_judged_by_their_definition(nodes: list[int]) -> None:
     assert verdicts["MVC"].parts["feasible"] == float(covering)
     assert verdicts["MIS"].score == pytest.approx(len(chosen) / 3 * independent)
     assert verdicts["MVC"].score == pytest.approx(2 / len(chosen) * covering)
+
+
+@pytest.mark.parametrize("end", [", ,", ",,", ", ，", ",\n,"])
+def test_a_list_that_ends_in_two_commas_has_an_empty_place(end: str) -> None:
+    """One comma too many is how people write; with two, a list short of a node passed for one of all nodes."""
+    apart = Instance((Graph(3, ((1, 0),), directed=True),))
+    two = Graph(3, ((0, 1),), labels=("C", "C", "O"))
+    for task, instance, best in (("topology", apart, 1), ("GED", Instance((two, two)), 0)):
+        answers = {text: judge(TASKS[task], instance, best, f"### [{text}]", "plain") for text in ("1, 0", "0, 1")}
+        assert not any(verdict.correct for verdict in answers.values())
+        for text in answers:
+            verdict = judge(TASKS[task], instance, best, f"### [{text}{end}]", "plain")
+            assert (verdict.correct, verdict.error) == (False, ErrorKind.SYNTAX), (task, text)
+    assert judge(TASKS["topology"], apart, 1, "### [1, 2, 0,]", "plain").correct is True

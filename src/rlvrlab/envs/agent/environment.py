@@ -40,7 +40,7 @@ from rlvrlab.types import Count, ErrorKind, Positive, Problem, Role, Verdict
 SQL_LEVEL = 2
 """Questions of the sql environment that one value answers."""
 FRUITLESS = 2000
-UNITS = re.compile(r"[^\W\d_]|[%‰€£¥¢°]")
+UNITS = re.compile(r"[^\W\d_]|[%‰$€£¥¢°]")
 """No question here has a unit, and 30315% is another value than 30315."""
 CHAT = (
     "{question}\n\nYou may use these tools, one call in a turn:\n{tools}\n"

@@ -124,11 +124,11 @@ def read_names(text: str, names: Sequence[str]) -> tuple[int, ...]:
 
 def read_indices(text: str, n: int, size: int) -> tuple[int, ...]:
     """The only list of `size` numbers in a text, all below n."""
-    lists = [_trimmed(content.split(",")) for content in _contents(text)]
-    fitting = [tokens for tokens in lists if len(tokens) == size]
+    lists = [_resolve(content.split(","), partial(index_below, n)) for content in _contents(text)]
+    fitting = [nodes for nodes in lists if len(nodes) == size]
     if not fitting:
         raise Unreadable(ErrorKind.RULE, f"no list of {size} numbers")
-    return _whole(_only([_resolve(tokens, partial(index_below, n)) for tokens in fitting]))
+    return _whole(_only(fitting))
 
 
 def read_numbers(text: str, n: int) -> tuple[int, ...]:

@@ -134,8 +134,10 @@ def _read(text: str, reference: Answer) -> Answer:
         raise Refused("an object of houses with an object each was expected")
     used: set[tuple[str, str]] = set()
     for house, row in answer.items():
+        if house not in reference:
+            raise Refused(f"no house {house[:20]!r}")
         for name, value in row.items():
-            if house not in reference or name not in reference[house]:
+            if name not in reference[house]:
                 raise Refused(f"no cell {house[:20]!r} {name[:20]!r}")
             if not any(_same(value, other[name]) for other in reference.values()):
                 raise Refused(f"no such value in {house!r} {name!r}")

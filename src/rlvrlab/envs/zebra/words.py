@@ -73,6 +73,7 @@ def cheats_of(solution: dict[str, dict[str, str]]) -> dict[str, str]:
         "a house missing": json.dumps({house: row for house, row in solution.items() if house != first}),
         "a cell missing": json.dumps({**solution, first: {k: v for k, v in solution[first].items() if k != name}}),
         "a house more": json.dumps({**solution, "House 99": solution[first]}),
+        "a house more without cells": json.dumps({**solution, "House 99": {}}),
         "an attribute more": json.dumps({**solution, first: {**solution[first], "Luck": "yes"}}),
         "a value nobody has": json.dumps({**solution, first: {**solution[first], name: "Zorro"}}),
         "choices in a cell": json.dumps({**solution, first: {**solution[first], name: [*listed[0]]}}),

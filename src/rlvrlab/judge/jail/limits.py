@@ -10,6 +10,10 @@ from dataclasses import dataclass, replace
 MEGABYTE = 1 << 20
 PROCESSES = 64
 """Per user, in a container that allows processes at all."""
+THREADS = 512
+"""Of a job, where no others count with them. A machine has numbers for all its threads together, often 32,768, and a
+container may be given fewer: without any left nobody can start a job. The memory for their stacks is no such bound, for
+a thread of machine code needs none."""
 FILES = 64
 """Open descriptors."""
 LONGEST_S, LARGEST_MB, LARGEST_OUTPUT_MB = 1_000_000, 1 << 24, 1 << 10

@@ -55,6 +55,11 @@ class Scratch:
         os.environ["TMPDIR"] = os.environ["HOME"] = self.path
 
     @property
+    def counted_apart(self) -> bool:
+        """Do threads of this worker's jobs count for nobody else, by a user number or a user namespace of its own?"""
+        return self._user is not None or (self.own_mounts and os.geteuid() != 0)
+
+    @property
     def writable(self) -> list[str]:
         """The folders in which a job may write to whatever is mounted there."""
         shares = self._processes and self.bounded

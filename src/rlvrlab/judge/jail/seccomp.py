@@ -42,7 +42,7 @@ getrusage times getuid getgid geteuid getegid getppid getpgrp getgroups getresui
 rt_sigtimedwait rt_sigsuspend sigaltstack statfs fstatfs gettid time epoll_create getdents64 set_tid_address
 restart_syscall exit_group epoll_wait epoll_ctl waitid mkdirat newfstatat unlinkat renameat linkat symlinkat
 readlinkat faccessat pselect6 ppoll set_robust_list epoll_pwait fallocate eventfd2 epoll_create1 dup3 pipe2 preadv
-pwritev getcpu renameat2 getrandom membarrier copy_file_range rseq close_range faccessat2 epoll_pwait2
+pwritev getcpu renameat2 getrandom membarrier copy_file_range rseq faccessat2 epoll_pwait2
 """
 
 PRETENDED = """
@@ -113,9 +113,12 @@ LOCKS = 6, 7, 37, 38
 SOCKET_OPTIONS = {
     # REUSEADDR TYPE ERROR SNDBUF RCVBUF KEEPALIVE LINGER RCVTIMEO SNDTIMEO ACCEPTCONN PROTOCOL DOMAIN
     "getsockopt": Commands(2, errno.ENOPROTOOPT, (2, 3, 4, 7, 8, 9, 13, 20, 21, 30, 38, 39)),
-    "setsockopt": Commands(2, errno.ENOPROTOOPT, (2, 7, 8, 9, 13, 20, 21)),
+    "setsockopt": Commands(2, errno.ENOPROTOOPT, (2, 9, 13, 20, 21)),
 }
 """Of SOL_SOCKET, the only level; none that names the peer's process or counts the host's sockets."""
+BUFFER_SIZES = 7, 8
+"""SO_SNDBUF and SO_RCVBUF, which are not changed: what waits in a socket is the kernel's memory, and no limit of a job
+counts it. A kernel that cuts the size down to its own bound answers with success, too."""
 
 THREAD = 0x50F00
 """CLONE_VM, FS, FILES, SIGHAND, THREAD and SYSVSEM: what every library starts a thread with. One that had descriptors
@@ -132,6 +135,8 @@ SET_STATUS_FLAGS, SEQUENTIALLY = 4, (1, 2, 3)
 """F_SETFL of fcntl; MADV_RANDOM, SEQUENTIAL and WILLNEED, which choose how many pages of a file are read at once."""
 FUTEX_PRIVATE, FUTEX_WAITS = 128, (0, 9, 256, 265)
 """FUTEX_WAIT and FUTEX_WAIT_BITSET, each with and without FUTEX_CLOCK_REALTIME."""
+CLOSE_RANGE_UNSHARE = 2
+"""Of close_range: the thread gets descriptors of its own, and with them as many again as a process may have."""
 SIGKILL, SIGSTOP = 9, 19
 SET_MODE_FILTER, RLIMIT_CPU, SOL_SOCKET = 1, 0, 1
 NEGATIVE, THREAD_CLOCK = 0x80000000, 4
@@ -179,7 +184,8 @@ def _listed(processes: bool) -> dict[str, Block]:
     for call, commands in (COMMANDS | PROCESS_COMMANDS if processes else COMMANDS).items():
         named[call] = _only(commands)
     for call, options in SOCKET_OPTIONS.items():
-        named[call] = one_of(1, (SOL_SOCKET,), _only(options), failing(options.refusal))
+        of_sockets = one_of(2, BUFFER_SIZES, PRETEND, _only(options)) if call == "setsockopt" else _only(options)
+        named[call] = one_of(1, (SOL_SOCKET,), of_sockets, failing(options.refusal))
     named["madvise"] = one_of(2, SEQUENTIALLY, PRETEND, named["madvise"])
     return named
 
@@ -210,6 +216,7 @@ def _of_files(processes: bool) -> dict[str, Block]:
     named = {call: by_bits(flags, how, ALLOW) for call, flags in (("open", 1), ("openat", 2))}
     locks = one_of(1, LOCKS, ALLOW if processes else PRETEND, _only(COMMANDS["fcntl"]))
     named["fcntl"] = one_of(1, (SET_STATUS_FLAGS,), by_bits(2, (unbuffered,), ALLOW), locks)
+    named["close_range"] = by_bits(2, ((CLOSE_RANGE_UNSHARE, failing(errno.EINVAL)),), ALLOW)
     return named
 
 

@@ -111,8 +111,10 @@ class Walls:
 
     def _prepare(self, readable: tuple[str, ...], writable: bool) -> Way:
         calls = self._beginning()
-        if self.isolation == "bwrap":  # so that a fork bomb stays small; the kernel does not apply this limit to root
-            calls.append((setrlimit, (resource.RLIMIT_NPROC, pack("=QQ", limits.PROCESSES, limits.PROCESSES))))
+        most = limits.PROCESSES if self.isolation == "bwrap" else limits.THREADS if self.scratch.counted_apart else 0
+        if most:  # so that a fork bomb stays small; the kernel does not apply this limit to root
+            most = min(most, resource.getrlimit(resource.RLIMIT_NPROC)[1] % limits.UNLIMITED)
+            calls.append((setrlimit, (resource.RLIMIT_NPROC, pack("=QQ", most, most))))
         if self.filter is not None:
             restrict, filtered = kernel.NUMBERS["landlock_restrict_self"], kernel.NUMBERS["seccomp"]
             rules = self._ruleset(readable, writable)

@@ -41,10 +41,15 @@ class Stretch:
     def __init__(self) -> None:
         self._began = self._so_far()
 
-    def stolen(self) -> float:
-        """Which share of the processors' time that somebody wanted was taken away since it began."""
+    def stolen(self, at_least_s: float = 0.0) -> float:
+        """Which share of the processors' time that somebody wanted was taken away since it began.
+
+        Whoever misses its time by the clock wanted all of that: where hardly anybody works, the little that is taken
+        is a large share of it, and no reason why somebody slept.
+        """
         worked, taken = (now - then for now, then in zip(self._so_far(), self._began, strict=True))
-        return max(0.0, taken / (worked + taken)) if worked + taken > 0 else 0.0
+        wanted = max(worked + taken, at_least_s)
+        return max(0.0, taken / wanted) if wanted > 0 else 0.0
 
     @classmethod
     def _so_far(cls) -> Times:

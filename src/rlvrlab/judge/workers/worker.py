@@ -105,7 +105,8 @@ class Child:
         code, reason, cpu_s, wall_s, peak_mb = ended
         inside = os.pread(self.job, len(INSIDE), 0) == INSIDE
         killed = REASONS[reason]
-        stolen = self._stretch.stolen() if killed in ("cpu", "wall") or code == -signal.SIGXCPU else 0.0
+        late = killed in ("cpu", "wall") or code == -signal.SIGXCPU
+        stolen = self._stretch.stolen(wall_s if killed == "wall" else 0.0) if late else 0.0
         report = bytes(self.heard)
         return Ran(code, killed, cpu_s, wall_s, peak_mb, stdout, stderr, report, inside, stolen, self._can_kill)
 
