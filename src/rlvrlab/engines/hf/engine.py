@@ -262,8 +262,7 @@ class HfEngine:
     def _choose_ways(self) -> None:
         """Before the first pass that scores or trains: who only samples need not find out what is fastest."""
         if self.ways is None:
-            gpu, adapted = self.device.type == "cuda", self.peft is not None
-            self.ways = ways.choose(self.model, self.body, adapters=gpu and adapted)
+            self.ways = ways.choose(self.model, self.body, adapters=self.peft is not None)
 
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
         self._choose_ways()
