@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from rlvrlab.recipe.parse import flatten
+from rlvrlab.record.settings import differing, settings
 from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve, skill_keys, thinned
 from rlvrlab.report.gather.overview import accuracy_keys
-from rlvrlab.report.gather.reading import Fact, Section, as_table, rounded, section, words
+from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable, interval
 from rlvrlab.skills.metrics import Retention
 from rlvrlab.skills.pareto import front
 
-APART = ("seed", "name", "question", "output_dir", "data.seed")
-"""Keys that do not make two runs different arms."""
 Arms = Mapping[str, Sequence[RunRecord]]
-
-
-def settings(run: RunRecord) -> dict[str, Any]:
-    """Every key of the recipe that can tell arms apart, dotted."""
-    plain = {key: value for key, value in run.recipe.items() if key != "phase_tables"}
-    whole = {**plain, **as_table(run.recipe.get("phase_tables"))}
-    return {key: value for key, value in flatten(whole) if key not in APART}
 
 
 def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
@@ -34,26 +24,19 @@ def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     groups: dict[tuple[str, int], list[RunRecord]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        recipe, seed = words(settings(run), 10**7), words(run.recipe.get("seed"), 40)
+        recipe, seed = words(settings(run.recipe), 10**7), words(run.recipe.get("seed"), 40)
         groups[recipe, seen[recipe, seed]].append(run)  # a seed run again is no second seed: an arm of its own
         seen[recipe, seed] += 1
     firsts = [group[0] for group in groups.values()]
-    apart, named = differing(firsts), len({run.name for run in firsts}) == len(firsts)
+    apart, named = differing([settings(run.recipe) for run in firsts]), len({run.name for run in firsts}) == len(firsts)
     arms: dict[str, list[RunRecord]] = {}
     for group in groups.values():
         first, name = group[0], group[0].name
         if not named and apart:  # `learning_rate=0.05, type=pcgrad`
-            mine = settings(first)
+            mine = settings(first.recipe)
             name = ", ".join(f"{key.rpartition('.')[2]}={words(mine.get(key), 30)}" for key in apart[:3])
         arms[name if name not in arms else f"{name} ({first.root.name})"] = group
     return arms
-
-
-def differing(runs: Sequence[RunRecord]) -> list[str]:
-    """Keys whose values are not the same in all of them."""
-    tables = [settings(run) for run in runs]
-    keys = list(dict.fromkeys(key for table in tables for key in table))
-    return [key for key in keys if any(table.get(key) != tables[0].get(key) for table in tables[1:])]
 
 
 def arm_curves(arms: Arms) -> Section | None:
