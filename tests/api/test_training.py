@@ -253,7 +253,7 @@ def test_a_notebook_gets_one_line_per_phase_that_is_rewritten(monkeypatch: pytes
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     train(env=larger(), progress=True)
     last = [shown[id(handle)][-1] for handle in handles]
-    assert last[0].startswith("      sft ████████████████████ 8/8  held-out") and "grpo" in last[1] and "6/6" in last[1]
+    assert last[0].startswith("      sft ████████████████████ 8/8  dev ") and "grpo" in last[1] and "6/6" in last[1]
 
 
 def test_functions_of_this_process_are_not_offered_as_names() -> None:

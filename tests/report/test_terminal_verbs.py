@@ -182,7 +182,7 @@ def test_tail_prints_lines_people_and_machines_read(tmp_path, monkeypatch, capsy
     made_run(tmp_path / "experiments", "one")
     done = inside(monkeypatch, capsys, "tail", "one", "-n", "2", folder=tmp_path)
     assert done.returncode == 0
-    assert "grpo 8  step 10  held-out 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead groups 0.5" in done.stdout
+    assert "grpo 8  step 10  dev 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead groups 0.5" in done.stdout
     assert done.stdout.rstrip().endswith("— this run is finished")
     done = inside(monkeypatch, capsys, "tail", "one", "--json", folder=tmp_path)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
