@@ -73,6 +73,15 @@ def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_work
     assert "test_size = 50" in written and "references = 64" in written
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_new_task_says_what_training_it_needs(tmp_path, monkeypatch, capsys, there: bool) -> None:
+    monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: object() if there else None)
+    done = inside(monkeypatch, capsys, "new", "task", "days", folder=tmp_path)
+    assert ("needs torch" in done.stdout and "make hf" in done.stdout) != there
+    facts = json.loads(inside(monkeypatch, capsys, "new", "task", "nights", "--json", folder=tmp_path).stdout)
+    assert ("missing" in facts) != there
+
+
 def test_a_new_task_says_what_it_guessed(tmp_path, monkeypatch, capsys) -> None:
     rows = [{"prompt_text": f"{i}?", "day": day} for i, day in enumerate(["Monday", "Friday"] * 6)]
     (tmp_path / "days.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
