@@ -172,6 +172,7 @@ def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, mon
     told = inside(monkeypatch, capsys, "recipes", folder=tmp_path).stdout
     assert all(name in told for name in rows)
     assert [one.name for one in shipped() if not one.question] == ["npg_muse/toy"]
+    assert [one.name for one in shipped() if one.about and one.about[-1] not in ".?!"] == []  # whole sentences
 
 
 def test_a_copy_has_what_it_builds_on_and_overwrites_nothing(tmp_path, monkeypatch, capsys) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,11 @@ ENDING = ".toml"
 PLANS = "plans"
 """The folder of studies that nobody has run: they need more than was at hand."""
 COMMANDS = ("rlvr ", "make ")
+SENTENCES = re.compile(r"(?<=[.?!]) +(?=[A-Z])")
+UNENDED = re.compile(r".{1,99}[^.,;:?!]")
+"""A line that ends early has ended its sentence, also without a full stop."""
+LONG = 160
+"""Characters of what `rlvr recipes` says about a recipe, if its first sentence is not longer."""
 """How a comment line begins that says how the recipe is run."""
 
 
@@ -144,6 +151,14 @@ def _beside(path: Path) -> list[Path]:
 
 
 def _about(text: str) -> str:
-    """The first comment line that is no command."""
-    head = (line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
-    return next((line for line in head if line and not line.startswith(COMMANDS)), "")
+    """Whole sentences of the comment at the head, without its commands: the first, and more while they are short."""
+    head = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    lines = [line.removeprefix("#").strip() for line in head]
+    told = [f"{line}." if UNENDED.fullmatch(line) else line for line in lines if not line.startswith(COMMANDS)]
+    sentences = SENTENCES.split(" ".join(filter(None, told)))
+    about = sentences[0]
+    for sentence in sentences[1:]:
+        if len(about) + len(sentence) >= LONG:
+            break
+        about = f"{about} {sentence}"
+    return about
