@@ -305,10 +305,11 @@ def test_the_toy_refuses_words_and_points_to_a_language_model(tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_new_reward_trains_the_toy(tmp_path) -> None:
+def test_a_new_reward_teaches_the_toy_beyond_chance(tmp_path) -> None:
     for words in (("new", "reward", "mine"), ("check", "reward", "mine.py:reward"), ("train", "mine.toml")):
         done = rlvr(*words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
+    assert re.search("^grpo raised ", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_columns_that_cannot_be_guessed_are_named(tmp_path, monkeypatch, capsys) -> None:
