@@ -14,7 +14,9 @@ TRUNCATED = 0.3
 FORMED = 0.5
 UNJUDGED = 0.5
 
-Word = Literal["go", "sft first", "after sft", "easier data", "harder data", "longer answers", "little signal", "mend the judge"]
+Word = Literal[
+    "go", "sft first", "after sft", "easier data", "harder data", "longer answers", "little signal", "mend the judge"
+]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def advise(report: Report, *, taught: bool = False, sft_steps: int = 0) -> Advic
         word, text = "easier data", f"{text.partition(';')[0]}; {remedy}"
     if word == "sft first" and sft_steps:
         why = f"{text.partition(' (')[0]}, as is usual before any training; this recipe begins with SFT"
-        return Advice("after sft", f"{why}: train it, then ask what SFT has made, `rlvr probe --run latest@{sft_steps}`")
+        return Advice(
+            "after sft", f"{why}: train it, then ask what SFT has made, `rlvr probe --run latest@{sft_steps}`"
+        )
     total = report.total
     asked: list[tuple[str, Measured, float, str]] = [
         ("accuracy", total.accuracy, SFT_BELOW, ".0%"),
