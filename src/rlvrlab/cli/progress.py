@@ -18,7 +18,7 @@ from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
-from rlvrlab.record.headline import headline_words, headlines, highest, percent
+from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent
 from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
@@ -119,14 +119,22 @@ class Progress:
             return
         rows = []
         for name, entry in ended.summary.items():
-            before, last = (percent(entry[key]).replace(" %", "") for key in ("before", "last"))
-            rows.append((name, before, highest(entry["best"]).replace(" %", ""), entry["best"]["step"], last))
+            last = percent(entry["last"]).replace(" %", "")
+            rows.append(
+                (
+                    name,
+                    began(entry["before"]).replace(" %", ""),
+                    highest(entry["best"]).replace(" %", ""),
+                    entry["best"]["step"],
+                    last,
+                )
+            )
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
         tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
         wide: dict[str, Any] = {"box": HEAVY_HEAD, "title_justify": "left"}
         out.print(table(head, rows, title=title, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
-        out.print("Accuracy on dev problems in %, greedy, with 95 % Wilson intervals.", style="dim")
+        out.print(f"{ACCEPTED}, in %, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
             about = f"{len(cards[0].outcomes)} test problems, per phase"
@@ -137,10 +145,12 @@ class Progress:
             for words in earlier_words(ended.folder, cards):
                 say(out, words.strip())
         say(out, headline_words(ended.folder), "bold")
-        for line in [*gain_lines(gains(ended.folder)), better_before(ended.folder)]:
+        gained = gain_lines(gains(ended.folder))
+        for line in [*gained, better_before(ended.folder)]:
             say(out, line)
         for event in standing_warnings(read_events(ended.folder)):
-            say(out, f"warning: {event['text']}", "yellow")
+            if event["text"].removeprefix("phase ") not in gained:  # said just now
+                say(out, f"warning: {event['text']}", "yellow")
         say(out, f"The whole story: {ended.folder / 'EXPERIMENT.md'}")
         if ended.status != "finished":
             say(out, going_on(ended.folder, read_config(ended.folder), read_info(ended.folder)))

@@ -72,8 +72,8 @@ def command(
     if entries:
         console.print(table_of(entries, apart))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
-    words = f"{len(entries)} of {total} below {folder}/{left_out}. Accuracy in % with its 95 % interval:"
-    say(console, f"{words} dev for runs, accepted@1 for evaluations.", "dim")
+    words = f"{len(entries)} of {total} below {folder}/{left_out}. accepted@1 in %, with its 95 % interval:"
+    say(console, f"{words} on dev problems for runs, on those asked for evaluations.", "dim")
     for entry in entries:
         if entry.note:
             say(console, f"{entry.name}: {entry.note}", "yellow")
@@ -104,8 +104,8 @@ def settings_apart(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
     return apart
 
 
-COLUMNS = ("status", "phase", "step", "accuracy", "tokens", "age")
-WITH_SETTINGS = ("status", "accuracy")
+COLUMNS = ("status", "phase", "step", "accepted@1", "tokens", "age")
+WITH_SETTINGS = ("status", "accepted@1")
 """Columns beside the name, and those that leave room for settings."""
 FLUSH_RIGHT = ("step", "tokens", "age")
 
@@ -141,7 +141,7 @@ def _cells(entry: Entry) -> dict[str, Text]:
         "status": Text(printable(entry.status), COLOURS.get(entry.status, "")),
         "phase": Text(printable(entry.phase or (entry.kind if entry.kind != "run" else ""))),
         "step": Text(steps_of(entry)),
-        "accuracy": Text(share_of(entry)),
+        "accepted@1": Text(share_of(entry)),
         "tokens": Text(tokens_of(entry)),
         "age": Text(duration(entry.age_s)),
     }

@@ -141,6 +141,7 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
 def _show_run(console: Console, details: dict[str, Any]) -> None:
     """Results, curves, health and cards of a run, as far as there are any."""
     from rlvrlab.record.experiment import sparkline
+    from rlvrlab.record.headline import ACCEPTED
     from rlvrlab.train.card import card_table
 
     results = [
@@ -149,7 +150,7 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
-    _print_table(console, "Accuracy on dev problems in %, greedy, 95 % intervals", head, results)
+    _print_table(console, f"{ACCEPTED}, in %, 95 % intervals", head, results)
     curves = [
         [name, *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
          sparkline(list(values))]
@@ -178,7 +179,8 @@ def _print_table(
 def _point(point: dict[str, Any]) -> str:
     """An accuracy in per cent with its interval, as `63.3 [50.7, 74.4]`."""
     value, low, high = (point.get(key) for key in ("value", "low", "high"))
-    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}"
+    late = f" at step {point['from']['step']}" if point.get("late") else ""
+    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}{late}"
 
 
 def _health(console: Console, details: dict[str, Any]) -> None:

@@ -91,6 +91,7 @@ QUESTIONS = (("data set", "data", "data"), ("scorer", "scorer", "scorer"), ("pro
 """What both sides must have been asked alike: in words, the fact that tells, and the fact with its names."""
 NOBODY_JUDGED = "compare: no problem was judged on both sides; evaluate both with the same size and seed"
 ANYWAY = "--anyway, in Python anyway=True"
+NOT_SHOWN = "not shown: the interval includes zero, so a difference is neither shown nor ruled out."
 MOST_SETTINGS = 12
 """Settings that differ are shown up to this number."""
 PLAIN = ("gen_tokens", "avg_entropy")
@@ -186,6 +187,12 @@ class Comparison:
         return words
 
     @property
+    def not_shown(self) -> str:
+        """What `not shown` means, where it is said of a row; else nothing."""
+        rows = (*self.measures, *self.by_skill, *self.by_level)
+        return NOT_SHOWN if any(not row.significant for row in rows) else ""
+
+    @property
     def settings_words(self) -> list[str]:
         """A heading and a line for each setting that differs, the first of very many; nothing where none are known."""
         if self.settings is None:
@@ -198,7 +205,7 @@ class Comparison:
 
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        facts = asdict(self) | {"caution": self.caution, "adjustment": self.adjustment}
+        facts = asdict(self) | {"caution": self.caution, "adjustment": self.adjustment, "not_shown": self.not_shown}
         facts["settings"] = None if self.settings is None else [one._asdict() for one in self.settings]
         for table in ("measures", "by_skill", "by_level"):
             rows: tuple[Row, ...] = getattr(self, table)

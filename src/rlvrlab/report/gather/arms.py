@@ -49,15 +49,14 @@ def arm_curves(arms: Arms) -> Section | None:
     others = [
         panel(key, _lines(arms, key)) for key in FIRST if any(key in run.keys for g in arms.values() for run in g)
     ]
-    main = panel("accuracy", _lines(arms, keys[0]))
+    main = panel("accepted@1", _lines(arms, keys[0]))
     clocks = {name: clock(group[0]) for name, group in arms.items()}
     data = {"main": main, "skills": skills, "others": others, "marks": marks(first), "clock": clock(first),
             "clocks": clocks}  # fmt: skip
     seeds = max(len(group) for group in arms.values())
     band = "the range over seeds" if seeds > 1 else "its 95 % Wilson interval"
-    note = (
-        f"Held-out accuracy of each arm; the band is {band}. Answers, tokens and time are those of an arm's first seed."
-    )
+    first_seed = "Answers, tokens and time are those of an arm's first seed."
+    note = f"accepted@1 on dev problems of each arm; the band is {band}. {first_seed}"
     return section("curves", "curves", "Learning curves", data, METRICS, note)
 
 
@@ -110,7 +109,7 @@ def arm_matrix(arms: Arms) -> list[Section]:
         data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
                 "row_title": "trained on", "column_title": "success on", "certain": certain}  # fmt: skip
         how = f"95 % t interval over {len(tables)} seeds." if len(tables) > 1 else ONE_RUN[certain]
-        note = f"{name}: change of held-out success while the row's skill was trained; {how} {ALONE}"
+        note = f"{name}: change of success on dev problems while the row's skill was trained; {how} {ALONE}"
         title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
         matrices.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
     return matrices
