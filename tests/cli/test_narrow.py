@@ -53,6 +53,16 @@ def test_the_last_table_of_a_run_fits(monkeypatch, capsys, tmp_path) -> None:
     assert told.count(WIDEST) == 4 and "100.0  " in told and "…" not in told
 
 
+@pytest.mark.parametrize("width", ["80", "100"])
+def test_the_course_of_a_metric_stays_on_its_line(monkeypatch, capsys, tmp_path, width: str) -> None:
+    words = ("train", str(tiny(tmp_path)), "grpo.steps=60", "eval.every=1", "--json")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+    monkeypatch.setenv("COLUMNS", width)
+    shown = inside(monkeypatch, capsys, "show", folder=tmp_path).stdout.splitlines()
+    courses = [line for line in shown if re.search("[▁▂▃▄▅▆▇█]{2}", line)]
+    assert courses and all(re.match(r"\S", line) for line in courses)
+
+
 @pytest.mark.slow
 def test_every_table_of_a_run_fits(tmp_path) -> None:
     recipe = str(tiny(tmp_path, "[eval]\ntest_size = 4\n"))
