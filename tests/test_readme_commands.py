@@ -113,6 +113,11 @@ def test_the_commands_are_found_and_what_they_need_is_said() -> None:
     ]  # fmt: skip
 
 
+def test_what_brings_pytest_is_said_where_pytest_is_named() -> None:
+    named = [line for line in PAGE.splitlines() if "`pytest " in line]
+    assert named and all("(after `make setup`)" in line for line in named), "`make quick` installs the core alone"
+
+
 def test_the_page_is_short_and_leads_to_the_reader_s_own_task() -> None:
     assert len(PAGE.split()) <= 720, "about 700 words, code and links included"
     assert "(docs/your_own_task.md)" in PAGE

@@ -253,7 +253,7 @@ def test_a_notebook_gets_one_line_per_phase_that_is_rewritten(monkeypatch: pytes
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     train(env=larger(), progress=True)
     last = [shown[id(handle)][-1] for handle in handles]
-    assert last[0].startswith("      sft ████████████████████ 8/8  held-out") and "grpo" in last[1] and "6/6" in last[1]
+    assert last[0].startswith("      sft ████████████████████ 8/8  dev ") and "grpo" in last[1] and "6/6" in last[1]
 
 
 def test_functions_of_this_process_are_not_offered_as_names() -> None:
@@ -368,6 +368,10 @@ def test_a_run_is_made_longer_and_found_by_the_names_of_the_command_line() -> No
 
 def test_arguments_that_are_not_there_are_answered_with_the_nearest() -> None:
     refused(lambda: train(COUNTDOWN, rewards=max), "train: unknown argument 'rewards'; did you mean 'reward'?")
+    setting = 'settings of the recipe are given as overrides={"grpo.learning_rate": 0.001}'
+    refused(lambda: train("toy_countdown", learning_rate=1e-3), f'{setting} or overrides={{"sft.learning_rate"')
+    refused(lambda: train({"phases": ["grpo"]}, lr=1e-3), setting)
+    refused(lambda: train(rlvrlab.load_recipe("toy_countdown"), lr=1e-3), setting)
     refused(lambda: rlvrlab.evaluate(COUNTDOWN, siez=3), "unknown argument 'siez'; did you mean 'size'?")
     refused(lambda: rlvrlab.compare(0.5, "a"), "compare: an evaluation, a run, a folder or a list of them, not 0.5")
     refused(lambda: rlvrlab.compare("a", [0.5]), "not 0.5")

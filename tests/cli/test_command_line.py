@@ -186,10 +186,10 @@ def test_evaluations_have_a_line_each_and_no_old_number(tmp_path, monkeypatch, c
     done = inside(monkeypatch, capsys, "train", str(tiny(tmp_path)), "grpo.steps=3", "eval.every=2", folder=tmp_path)
     lines = [line for line in done.stderr.splitlines() if re.match(r"\w+ \d/\d ", line)]
     assert [line[:8] for line in lines] == ["sft 0/2 ", "sft 2/2 ", "grpo 0/3", "grpo 2/3", "grpo 3/3"]
-    assert all("held-out " in line for line in lines)
+    assert all("dev " in line for line in lines)
     words = ("train", str(tiny(tmp_path)), "eval.every=0", "record.log_interval=1")
     done = inside(monkeypatch, capsys, *words, folder=tmp_path)
-    assert "held-out" not in next(line for line in done.stderr.splitlines() if line.startswith("grpo 1/2"))
+    assert "dev " not in next(line for line in done.stderr.splitlines() if line.startswith("grpo 1/2"))
 
 
 def test_progress_lines_are_asked_for(tmp_path, monkeypatch, capsys) -> None:

@@ -172,6 +172,7 @@ def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, mon
     told = inside(monkeypatch, capsys, "recipes", folder=tmp_path).stdout
     assert all(name in told for name in rows)
     assert [one.name for one in shipped() if not one.question] == ["npg_muse/toy"]
+    assert [one.name for one in shipped() if one.about and one.about[-1] not in ".?!"] == []  # whole sentences
 
 
 def test_a_copy_has_what_it_builds_on_and_overwrites_nothing(tmp_path, monkeypatch, capsys) -> None:
@@ -195,6 +196,14 @@ def test_a_copy_has_what_it_builds_on_and_overwrites_nothing(tmp_path, monkeypat
         (["probe", "toy_countdown", "--sise=3"], "did you mean '--size'?"),
         (["export", "trl", "toy_countdown", "-x"], "no option '-x'"),
         (["check", "recipe", "toy_countdown", "--jsn"], "did you mean '--json'?"),
+        (["train", "toy_countdown", "--lr", "1e-3"], "write grpo.learning_rate=1e-3 or sft.learning_rate=1e-3"),
+        (["train", "toy_countdown", "--lr=1e-3"], "write grpo.learning_rate=1e-3 or sft.learning_rate=1e-3"),
+        (["train", "toy_countdown", "--batch-size"], "write grpo.batch_size=VALUE or sft.batch_size=VALUE"),
+        (["eval", "countdown", "--numbers", "[2]"], "write numbers=[2]"),
+        (["train", "toy_countdown", "learning_rate=1"], "did you mean 'grpo.learning_rate' or 'sft.learning_rate'?"),
+        (["train", "toy_countdown", "lr=1e-3"], "did you mean 'grpo.learning_rate' or 'sft.learning_rate'?"),
+        (["train", "toy_countdown", "sft.lr=1e-3"], "did you mean 'sft.learning_rate'?"),
+        (["train", "toy_countdown", "phases=['dpo']", "lr=1e-3"], "did you mean 'dpo.learning_rate'?"),
     ],
 )
 def test_an_unknown_option_is_no_key(tmp_path, monkeypatch, capsys, words: list[str], says: str) -> None:

@@ -53,6 +53,16 @@ def test_the_last_table_of_a_run_fits(monkeypatch, capsys, tmp_path) -> None:
     assert told.count(WIDEST) == 4 and "100.0  " in told and "…" not in told
 
 
+@pytest.mark.parametrize("width", ["80", "100"])
+def test_the_course_of_a_metric_stays_on_its_line(monkeypatch, capsys, tmp_path, width: str) -> None:
+    words = ("train", str(tiny(tmp_path)), "grpo.steps=60", "eval.every=1", "--json")
+    assert inside(monkeypatch, capsys, *words, folder=tmp_path).returncode == 0
+    monkeypatch.setenv("COLUMNS", width)
+    shown = inside(monkeypatch, capsys, "show", folder=tmp_path).stdout.splitlines()
+    courses = [line for line in shown if re.search("[▁▂▃▄▅▆▇█]{2}", line)]
+    assert courses and all(re.match(r"\S", line) for line in courses)
+
+
 @pytest.mark.slow
 def test_every_table_of_a_run_fits(tmp_path) -> None:
     recipe = str(tiny(tmp_path, "[eval]\ntest_size = 4\n"))
@@ -87,3 +97,22 @@ def test_what_goes_wrong_is_said_while_the_run_goes_on(capsys, tmp_path) -> None
     assert "warning: wrong answers earn more" in capsys.readouterr().err
     Progress(load_recipe(tiny(tmp_path)), as_json=True).observe(phase, None, row)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_the_bar_keeps_its_length_and_no_word_is_cut(monkeypatch, capsys, tmp_path, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    key = "val-core/countdown/acc"
+    first = {"step": 1200, "phase_step": 1000, key: 0.558, f"{key}_low": 0.469, f"{key}_high": 0.644}
+    numbers = {"train/acc": 0.26, "actor/entropy": 1.32, "groups/zero_variance": 0.69}
+    phase = SimpleNamespace(name="grpo", steps=2000)
+    with Progress(load_recipe(tiny(tmp_path), ["grpo.steps=2000"]), as_json=False) as progress:
+        progress.observe(phase, None, first | numbers)
+        progress.observe(phase, None, {"step": 1201, "phase_step": 1001, **numbers})
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    last = [line for line in re.split(r"[\r\n]+", shown) if "1001/2000" in line][-1].rstrip()
+    assert last.count("━") + last.count("╸") + last.count("╺") >= 12 and "…" not in last and len(last) <= width
+    assert "step 1201" in last and "dev 55.8 %" in last and last.endswith("at step 1200") == (width < 120)
+    assert ("[46.9, 64.4]" in last) == (width >= 100) and ("dead groups 0.69" in last) == (width == 200)

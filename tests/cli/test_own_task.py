@@ -73,6 +73,15 @@ def test_the_page_needs_at_most_ten_commands_and_what_looks_before_training_work
     assert "test_size = 50" in written and "references = 64" in written
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_new_task_says_what_training_it_needs(tmp_path, monkeypatch, capsys, there: bool) -> None:
+    monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: object() if there else None)
+    done = inside(monkeypatch, capsys, "new", "task", "days", folder=tmp_path)
+    assert ("needs torch" in done.stdout and "make hf" in done.stdout) != there
+    facts = json.loads(inside(monkeypatch, capsys, "new", "task", "nights", "--json", folder=tmp_path).stdout)
+    assert ("missing" in facts) != there
+
+
 def test_a_new_task_says_what_it_guessed(tmp_path, monkeypatch, capsys) -> None:
     rows = [{"prompt_text": f"{i}?", "day": day} for i, day in enumerate(["Monday", "Friday"] * 6)]
     (tmp_path / "days.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -296,10 +305,11 @@ def test_the_toy_refuses_words_and_points_to_a_language_model(tmp_path, monkeypa
 
 
 @pytest.mark.slow
-def test_a_new_reward_trains_the_toy(tmp_path) -> None:
+def test_a_new_reward_teaches_the_toy_beyond_chance(tmp_path) -> None:
     for words in (("new", "reward", "mine"), ("check", "reward", "mine.py:reward"), ("train", "mine.toml")):
         done = rlvr(*words, folder=tmp_path)
         assert done.returncode == 0, (words, done.stderr)
+    assert re.search("^grpo raised ", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_columns_that_cannot_be_guessed_are_named(tmp_path, monkeypatch, capsys) -> None:

@@ -224,15 +224,12 @@ def test_hostile_keys_are_inert_in_errors(run, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_new_environment_checks_and_learns(tmp_path) -> None:
-    """new env → check env → train: held-out accuracy ends well above its start."""
+    """new env → check env → train: both phases raise accepted@1 on test problems beyond chance."""
     assert "rlvr check env larger.py:Larger" in rlvr("new", "env", "larger", folder=tmp_path).stdout
     assert rlvr("check", "env", "larger.py:Larger", folder=tmp_path).returncode == 0
-    quick = ("engine.type='toy'", "engine.buckets=16", "eval.every=0", "grpo.steps=40", "--checkpoint.every", "40")
-    done = rlvr("train", "larger.toml", *quick, "--json", folder=tmp_path)
+    done = rlvr("train", "larger.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)["result"]
-    assert result["sft"]["before"]["accuracy"] < 0.1
-    assert result["grpo"]["last"]["accuracy"] >= max(0.8, result["grpo"]["before"]["accuracy"] + 0.1)
+    assert "\nsft raised accepted@1: test 0.0 → " in done.stdout and "\ngrpo raised accepted@1: test " in done.stdout
     assert len(list((tmp_path / "experiments").iterdir())) == 1
 
 

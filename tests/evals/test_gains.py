@@ -19,8 +19,8 @@ def card(phase: str, right: int, of: int = 40, *, control: bool = False) -> Card
 @pytest.mark.parametrize(
     ("before", "after", "said", "advice"),
     [
-        (0, 30, "grpo raised accuracy: test 0.0 → 75.0 %, +75.0 points [", ""),
-        (30, 0, "grpo lowered accuracy: test 75.0 → 0.0 %, -75.0 points [", "rlvr check reward"),
+        (0, 30, "grpo raised accepted@1: test 0.0 → 75.0 %, +75.0 points [", ""),
+        (30, 0, "grpo lowered accepted@1: test 75.0 → 0.0 %, -75.0 points [", "rlvr check reward"),
         (
             20,
             21,

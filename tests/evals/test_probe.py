@@ -206,6 +206,16 @@ def test_sft_is_not_advised_after_sft() -> None:
     assert advice.word == "easier data" and "SFT has run already" in advice.text and "do SFT" not in advice.text
 
 
+def test_sft_is_not_advised_where_the_recipe_begins_with_it(tmp_path, monkeypatch, capsys) -> None:
+    advice = advise(report(of_accuracy(0.0)), sft_steps=30)
+    assert advice.word == "after sft" and "--run latest@30" in advice.text and advice.notes == ()
+    assert advise(report(of_accuracy(0.5)), sft_steps=30).word == advise(report(of_accuracy(0.5))).word
+    words = ("--n", "2", "--size", "4", "--json")
+    for phases, word in ((("sft", "grpo"), "after sft"), (("grpo",), "sft first")):
+        told = inside(monkeypatch, capsys, "probe", "toy_countdown", f"phases={list(phases)}", *words, folder=tmp_path)
+        assert json.loads(told.stdout)["verdict"] == word
+
+
 class WantsAB:
     """A text is right when its words are a and b, in this order."""
 

@@ -35,7 +35,7 @@ def test_every_fact_is_there() -> None:
         "0.577",
     ):
         assert part in text
-    assert "recorded no held-out evaluation" in card(facts(results=[], score=None))
+    assert "recorded no evaluation" in card(facts(results=[], score=None))
 
 
 @given(name=st.text(max_size=30), base=st.text(max_size=30))

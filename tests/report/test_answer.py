@@ -133,7 +133,7 @@ def test_an_earlier_step_and_a_part_of_the_problems_are_told_on_the_page_too(tmp
     data = gather(folder)["sections"][0]["data"]
     [test] = [one for one in data["result"] if one["role"] == "test"]
     assert test["asked"] == "20 of 60 problems" and "step 9, was not tested" in test["lacks"]
-    assert data["answer"]["phases"][-1].startswith("grpo raised accuracy: dev 25.0 → 50.0 %")
+    assert data["answer"]["phases"][-1].startswith("grpo raised accepted@1: dev 25.0 (step 5) → 50.0 %")
     assert data["answer"]["about"] == "20 of 60 problems, 1 seed" and "was not tested" in data["answer"]["caution"]
 
 
@@ -150,7 +150,7 @@ def test_phases_are_paired_with_what_they_started_from_and_controls_branch_off(t
     document = gather(folder)
     steps = next(one["data"]["steps"] for one in document["sections"] if one["id"] == "phases")
     said = document["sections"][0]["data"]["answer"]["phases"]
-    assert said[-1].startswith("grpo raised accuracy: test 33.3 → 66.7 %, +33.3 points [")
+    assert said[-1].startswith("grpo raised accepted@1: test 33.3 → 66.7 %, +33.3 points [")
     assert [(one["name"], one["origin"], one["control"]) for one in steps] == [
         ("sft", "baseline", False), ("more_sft", "sft", True), ("grpo", "sft", False)]  # fmt: skip
     assert steps[2]["difference"]["mean"] == pytest.approx(20 / 60, abs=1e-4)
@@ -168,7 +168,7 @@ def test_a_control_arm_is_a_branch_of_the_curve(tmp_path) -> None:
     document = gather(folder)
     [curves] = [one["data"] for one in document["sections"] if one["id"] == "curves"]
     main = {one["name"]: one["y"] for one in curves["main"]["series"] if one.get("points")}
-    assert main == {"held out: countdown": [0.1, 0.2, 0.3], "control: more_sft": [0.2, 0.9]}
+    assert main == {"dev: countdown": [0.1, 0.2, 0.3], "control: more_sft": [0.2, 0.9]}
     assert document["sections"][0]["data"]["answer"]["after"]["value"] == 0.3
 
 

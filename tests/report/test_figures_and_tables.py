@@ -80,7 +80,7 @@ def test_a_learning_curve_has_lines_a_band_points_and_its_words(drawn) -> None:
     assert len(marks(svg, "line")) == 2 and len(marks(svg, "symbol")) == 6
     bands = [one for one in marks(svg, "area") if one.get("d")]
     assert len(bands) == 1  # the second arm has one seed and no interval
-    assert {"step", "held-out accuracy", "grpo", "dr_grpo", "sft"} <= set(texts(svg))
+    assert {"step", "accepted@1 on dev problems", "grpo", "dr_grpo", "sft"} <= set(texts(svg))
     assert any("%" in text for text in texts(svg))
 
 

@@ -83,7 +83,7 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
         "so the conflict is more than noise",
         "return +1.00 (3), assign +0.00",
         "It took 140 replays in 20 steps",
-        "**grpo** took held-out accuracy (dev, greedy) from 30.0 % to 37.5 %",
+        "**grpo** took accepted@1 on dev problems from 30.0 % to 37.5 %",
         "| grpo | 30.0 % [0.0, 100.0] | 55.0 % (10) | 37.5 % [0.0, 100.0] |",  # the best was chosen: no interval
     ):
         assert words in told, words
@@ -169,4 +169,4 @@ def test_where_there_are_test_problems_the_answer_is_about_them(folder: Path, mo
     monkeypatch.setattr("rlvrlab.report.story.learning.read_cards", lambda _: cards)
     write_story(folder)
     told = (folder / "analysis/findings.md").read_text()
-    assert "grpo raised accuracy: test 25.0 → 75.0 %, +50.0 points [" in told and "(dev, greedy)" not in told
+    assert "grpo raised accepted@1: test 25.0 → 75.0 %, +50.0 points [" in told and "dev problems from" not in told

@@ -39,6 +39,19 @@ def test_runs_prints_a_table_and_json(tmp_path, monkeypatch, capsys) -> None:
     assert "1 of 2 below experiments/; 1 others do not fit the search" in done.stdout and "beta" not in done.stdout
 
 
+def test_runs_say_in_which_settings_they_differ(tmp_path, monkeypatch, capsys) -> None:
+    for name, n in (("alpha", 4), ("beta", 16)):
+        made_run(tmp_path / "experiments", name, rollout={"n": n})
+    other = made_run(tmp_path / "experiments", "gamma", rollout={"n": 99}) / "config.json"
+    other.write_text(other.read_text().replace('"name": "made"', '"name": "another"'))
+    monkeypatch.setenv("COLUMNS", "80")
+    told = inside(monkeypatch, capsys, "runs", "--diff", folder=tmp_path).stdout
+    assert "settings that differ" in told and "seed=3 rollout.n=16" in told and "rollout.n=99" not in told
+    assert "settings" not in inside(monkeypatch, capsys, "runs", folder=tmp_path).stdout
+    found = json.loads(inside(monkeypatch, capsys, "runs", "--diff", "--json", folder=tmp_path).stdout)
+    assert {one["name"]: one["settings"].get("rollout.n") for one in found} == {"alpha": 4, "beta": 16, "gamma": None}
+
+
 @pytest.mark.parametrize("by", SORTS)
 def test_every_order_that_is_offered_exists(tmp_path, monkeypatch, capsys, by: str) -> None:
     made_run(tmp_path / "experiments", "one")
@@ -169,7 +182,7 @@ def test_tail_prints_lines_people_and_machines_read(tmp_path, monkeypatch, capsy
     made_run(tmp_path / "experiments", "one")
     done = inside(monkeypatch, capsys, "tail", "one", "-n", "2", folder=tmp_path)
     assert done.returncode == 0
-    assert "grpo 8  step 10  held-out 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead groups 0.5" in done.stdout
+    assert "grpo 8  step 10  dev 50.0 % [40.0, 60.0]  train 1  entropy 0.5  dead groups 0.5" in done.stdout
     assert done.stdout.rstrip().endswith("— this run is finished")
     done = inside(monkeypatch, capsys, "tail", "one", "--json", folder=tmp_path)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -23,6 +23,6 @@ def test_harm_beyond_chance_is_warned_of_unless_the_reward_is_a_control(
     assert ("harm/grpo" in told) is warned and ("hack/backward" in told) is warned
     if warned:
         assert (
-            told["harm/grpo"].startswith("phase grpo lowered accuracy: dev ")
+            told["harm/grpo"].startswith("phase grpo lowered accepted@1: dev ")
             and "rlvr check reward" in told["harm/grpo"]
         )

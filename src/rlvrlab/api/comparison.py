@@ -69,7 +69,8 @@ class Comparison:
     @property
     def _below(self) -> list[str]:
         """Who was compared, and whatever changes the reading."""
-        return [self.compared.who, self.compared.caution, *(f"note: {note}" for note in self.notes)]
+        told = [self.compared.who, *self.compared.settings_words, self.compared.not_shown, self.compared.caution]
+        return [*filter(None, told), *(f"note: {note}" for note in self.notes)]
 
 
 @short_errors

@@ -25,7 +25,7 @@ from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
-from rlvrlab.record.headline import highest, percent, summarise, tested
+from rlvrlab.record.headline import ACCEPTED, began, highest, percent, summarise, tested
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics, rollout_files
 from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON
@@ -97,7 +97,7 @@ class Run:
 
     @property
     def result(self) -> dict[str, Any]:
-        """Per phase: held-out accuracy before, best and last, with 95 % intervals; the last phase has `test` too.
+        """Per phase: accepted@1 on dev problems before, best and last, with 95 % intervals; the last has `test` too.
 
         `test` is what the run is known by: accuracy, low, high, problems and step. `whole` is None, or how many test
         problems there are where only a part was asked; `final` is None, or the final step where `step` is an earlier
@@ -217,11 +217,11 @@ class Run:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, percent(entry["before"]), highest(entry["best"]), entry["best"]["step"], percent(entry["last"]))
+            (name, began(entry["before"]), highest(entry["best"]), entry["best"]["step"], percent(entry["last"]))
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")
-        notes = ["Accuracy on dev problems, greedy, with 95 % Wilson intervals.", *self.gains, *self.warnings]
+        notes = [f"{ACCEPTED}, with 95 % Wilson intervals.", *self.gains, *self.warnings]
         return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
 
     def _warn(self, wanted: bool) -> None:

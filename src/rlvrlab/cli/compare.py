@@ -58,8 +58,11 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
     for title, rows in (("", comparison.measures), (by, comparison.by_skill), (by, comparison.by_level)):
         if rows:
             console.print(comparison_table(title, rows))
+    say(console, comparison.not_shown)
     words = f"{comparison.caution} {comparison.adjustment} Shares in per cent. MDE: the smallest true difference that "
     console.print(Text(words + "a comparison like this finds 4 times in 5.", "dim"))
+    for line in comparison.settings_words:
+        say(console, line)
     for note in comparison.notes:
         say(console, note, "yellow")
 

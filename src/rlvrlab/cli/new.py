@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ import click
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
-from rlvrlab.registry import names
+from rlvrlab.registry import find, names
 
 if TYPE_CHECKING:
     from rlvrlab.data.guesses import Raw
@@ -89,7 +90,10 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
         f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),
         f"{name}.toml": recipe.replace("NAME", name),
     }
-    _write(files, [f"rlvr train {name}.toml", "rlvr show"], as_json)
+    missing = _missing(tomllib.loads(files[f"{name}.toml"])["engine"]["type"])
+    _write(files, [f"rlvr train {name}.toml", "rlvr show"], as_json, {"missing": missing} if missing else {})
+    if missing and not as_json:
+        click.echo(f"Before training: {missing}")
 
 
 @command.command("reward")
@@ -121,6 +125,15 @@ def env(name: str, as_json: bool) -> None:
     written = {file: text.replace("NAME", name).replace("CLASS", class_name) for file, text in files.items()}
     next_steps = [f"rlvr check env {name}.py:{class_name}", f"rlvr train {name}.toml"]
     _write(written, next_steps, as_json, {"class": class_name})
+
+
+def _missing(engine: str) -> str:
+    """What an engine needs, is not here, and how to get it; empty where nothing is missing."""
+    cls = find("engine", engine)
+    looked_up = cls.installed()
+    if looked_up is None or looked_up.state == "found":
+        return ""
+    return f"the engine {engine} needs {cls.needs}; {looked_up.words}"
 
 
 def _sizes(raw: Raw) -> dict[str, str]:

@@ -37,15 +37,15 @@ class FreeWords(click.Command):
         if asked := [word for word in words if word in ctx.help_option_names]:
             return super().parse_args(ctx, asked[:1])  # also where it stands in the place of an option's value
         is_value = False
-        for word in words:
-            name = word.partition("=")[0]
+        for place, word in enumerate(words):
             key = DOTTED.fullmatch(word)
             if not is_value and re.match(r"-[A-Za-z]|--", word) and not key:
-                self._check(ctx, name, own)
+                self._check(ctx, words, place, own)
             is_value = bool(key) and "=" not in word
         return super().parse_args(ctx, args)
 
-    def _check(self, ctx: click.Context, name: str, own: set[str]) -> None:
+    def _check(self, ctx: click.Context, words: Sequence[str], place: int, own: set[str]) -> None:
+        name = words[place].partition("=")[0]
         short = not name.startswith("--")
         if name in own or (short and name[:2] in own):
             return
@@ -53,9 +53,23 @@ class FreeWords(click.Command):
 
         if name.removeprefix("--") in core_keys():
             return
-        near = get_close_matches(name, own, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "keys of a recipe or environment are written KEY=VALUE"
-        raise click.UsageError(f"no option {name!r}; {hint}", ctx)
+        long = [option.removeprefix("--") for option in own if option.startswith("--")]
+        near = get_close_matches(name.removeprefix("--"), long, n=1)
+        hint = f"did you mean '--{near[0]}'?" if near else "keys of a recipe or environment are written KEY=VALUE"
+        raise click.UsageError(f"no option {name!r}; {_as_keys(words, place) or hint}", ctx)
+
+
+def _as_keys(words: Sequence[str], place: int) -> str:
+    """How what was written as an option is written as a key of the recipe; empty where the recipe has no such key."""
+    from rlvrlab.cli.recipe_keys import keys_for
+    from rlvrlab.recipe.meant import either, keys_meant
+
+    name, _, value = words[place].partition("=")
+    after = words[place + 1] if place + 1 < len(words) else ""
+    value = value or (after if after and "=" not in after and not after.startswith("--") else "VALUE")
+    recipe = next((word for word in words[:place] if "=" not in word and not word.startswith("-")), None)
+    found = keys_meant(name.removeprefix("--"), keys_for(recipe)) if name.startswith("--") else []
+    return f"write {either(f'{key}={value}' for key in found)}" if found else ""
 
 
 def together(*options: Decorator) -> Decorator:

@@ -78,7 +78,11 @@ def command(**options: Any) -> None:
         steps = look_at_steps(tries, probed, asked.env) if options["steps"] else None
     # A run's policy @base is the one before any phase.
     examined = asked.resolved if options["run"] and not options["run"].endswith("@base") else None
-    advice = advise(probed, taught=examined is not None and shows_answers(examined))
+    taught = examined is not None and shows_answers(examined)
+    to_come = 0
+    if examined is None and own is not None and shows_answers(own, before=1):
+        to_come = own.recipe.phase_tables[own.recipe.phases[0]]["steps"]
+    advice = advise(probed, taught=taught, sft_steps=to_come)
     facts = {"environment": asked.env.name, "policy": identity, "sampling": asdict(sampling), "role": options["role"]}
     facts |= {**advice.facts(), **probed.facts(), "steps": steps.facts() if steps else None}
     if output is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from rich.box import HEAVY_HEAD, SIMPLE_HEAD
@@ -17,7 +18,7 @@ from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
-from rlvrlab.record.headline import headline_words, headlines, highest, percent
+from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent
 from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
@@ -29,6 +30,10 @@ from rlvrlab.train.state import State
 
 WIDE = 100
 """Columns of a terminal in which everything fits on one line."""
+BARS = {160: 40, WIDE: 20, 0: 12}
+"""Columns of a terminal -> those of the bar."""
+NAME, CLOCK, GAPS = 9, 8, 5
+"""Columns of a line beside bar, count and facts: the phase's name, the time left, and what is empty between them."""
 SHOWN = {"train/acc": "train", "actor/entropy": "entropy", "groups/zero_variance": "dead groups", "sft/nll": "nll"}
 """Metric -> its name on the line of a step; a dead group's answers all earned the same, so it teaches nothing."""
 
@@ -42,14 +47,18 @@ class Progress:
         self._console = Console(stderr=True)
         self._live = self._console.is_terminal and not as_json
         self._notebook = NotebookLines() if self._console.is_jupyter and not as_json else None
-        wide = self._console.width >= WIDE
-        columns = (TextColumn("{task.description:>9}"), BarColumn(40 if wide else 12), MofNCompleteColumn(),
+        self._bar = next(size for least, size in BARS.items() if self._console.width >= least)
+        columns = (TextColumn("{task.description:>9}"), BarColumn(self._bar), MofNCompleteColumn(),
                    TimeRemainingColumn(), TextColumn("{task.fields[facts]}"))  # fmt: skip
         self._bars = Bars(*columns, console=self._console, disable=not self._live)
+        names = [NAME, *map(len, resolved.recipe.phases)]
+        steps = [len(str(phase.get("steps", ""))) for phase in resolved.recipe.phase_tables.values()]
+        self._taken = max(names) + self._bar + 2 * max(steps, default=0) + 1 + CLOCK + GAPS
+        """Columns of a line that its facts cannot have."""
         self._tasks: dict[str, TaskID] = {}
-        self._last = ("", "")
-        """The latest held-out accuracy as new, and as one that is some steps old."""
-        self._wide = wide
+        self._last: tuple[str, ...] = ("",)
+        """The latest result on dev problems, in full and then shorter."""
+        self._measured_at = 0
 
     def __enter__(self) -> Progress:
         self._bars.start()
@@ -69,25 +78,36 @@ class Progress:
             self.tell("warning", words)
         measured = accuracy_of(row)
         if measured:
-            words = percent(measured) if self._wide or not self._live else percent(measured).partition(" [")[0]
-            if lost := row.get(UNJUDGED):
-                words += f" ({lost.partition(':')[0] if self._live else lost})"
-            self._last = (f"held-out {words}", f"held-out at step {row['step']}: {words}")
-        facts = [self._last[0] if measured else self._last[1]] if measured or self._live or self._notebook else []
-        if self._wide or not self._live:
-            facts += [f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None]
+            lost = row.get(UNJUDGED) or ""
+            full, short = (f" ({words})" if words else "" for words in (lost, lost.partition(":")[0]))
+            share, told = percent(measured).partition(" [")[0], f"dev {percent(measured)}"
+            self._last = (f"{told}{full if not self._live else short}", f"dev {share}{short}", f"dev {share}")
+            self._measured_at = row["step"]
+        facts = [f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None]
         # Tables, checkpoints and files count the steps of the whole run, the bar and the line those of the phase.
         in_run = f"step {row['step']}" if row["step"] != row["phase_step"] else ""
-        line = "  ".join([in_run, *facts] if in_run and (self._live or self._notebook) else facts)
-        if self._live:
-            if phase.name not in self._tasks:
-                self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
-            self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=line)
-        elif self._notebook:
-            self._notebook.show(phase.name, row["phase_step"], phase.steps, line)
+        if self._live or self._notebook:
+            self._rewrite(phase, row, in_run, facts)
         elif not self._as_json and (measured or (self._interval and row["phase_step"] % self._interval == 0)):
             place = f"{row['phase_step']}/{phase.steps}{f' ({in_run})' if in_run else ''}"
+            line = "  ".join([self._last[0], *facts] if measured else facts)
             print(f"{phase.name} {place}  {line}", file=sys.stderr, flush=True)
+
+    def _rewrite(self, phase: Phase, row: dict[str, Any], in_run: str, facts: Sequence[str]) -> None:
+        """The line of a phase that is rewritten in place; on a terminal as much of it as there is room for."""
+        since = f" at step {self._measured_at}" if self._last[0] and self._measured_at != row["step"] else ""
+        lines = [
+            "  ".join(filter(None, (in_run, f"{result}{since}" if result else "", *facts[:kept])))
+            for result, kept in [(self._last[0], n) for n in range(len(facts), -1, -1)] + [(r, 0) for r in self._last]
+        ]
+        if self._notebook:
+            self._notebook.show(phase.name, row["phase_step"], phase.steps, lines[0])
+            return
+        room = self._console.width - self._taken
+        line = next((line for line in lines if len(line) <= room), self._last[-1][: max(0, room)])
+        if phase.name not in self._tasks:
+            self._tasks[phase.name] = self._bars.add_task(phase.name, total=phase.steps, facts="")
+        self._bars.update(self._tasks[phase.name], completed=row["phase_step"], facts=line)
 
     def end(self, ended: Ended) -> None:
         """Show the result, warnings, and where to read more."""
@@ -99,14 +119,22 @@ class Progress:
             return
         rows = []
         for name, entry in ended.summary.items():
-            before, last = (percent(entry[key]).replace(" %", "") for key in ("before", "last"))
-            rows.append((name, before, highest(entry["best"]).replace(" %", ""), entry["best"]["step"], last))
+            last = percent(entry["last"]).replace(" %", "")
+            rows.append(
+                (
+                    name,
+                    began(entry["before"]).replace(" %", ""),
+                    highest(entry["best"]).replace(" %", ""),
+                    entry["best"]["step"],
+                    last,
+                )
+            )
         out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
         head = ("phase", "before", "best", "step", "last")
         tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
         wide: dict[str, Any] = {"box": HEAVY_HEAD, "title_justify": "left"}
         out.print(table(head, rows, title=title, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
-        out.print("Accuracy on dev problems in %, greedy, with 95 % Wilson intervals.", style="dim")
+        out.print(f"{ACCEPTED}, in %, with 95 % Wilson intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
             about = f"{len(cards[0].outcomes)} test problems, per phase"
@@ -117,10 +145,12 @@ class Progress:
             for words in earlier_words(ended.folder, cards):
                 say(out, words.strip())
         say(out, headline_words(ended.folder), "bold")
-        for line in [*gain_lines(gains(ended.folder)), better_before(ended.folder)]:
+        gained = gain_lines(gains(ended.folder))
+        for line in [*gained, better_before(ended.folder)]:
             say(out, line)
         for event in standing_warnings(read_events(ended.folder)):
-            say(out, f"warning: {event['text']}", "yellow")
+            if event["text"].removeprefix("phase ") not in gained:  # said just now
+                say(out, f"warning: {event['text']}", "yellow")
         say(out, f"The whole story: {ended.folder / 'EXPERIMENT.md'}")
         if ended.status != "finished":
             say(out, going_on(ended.folder, read_config(ended.folder), read_info(ended.folder)))

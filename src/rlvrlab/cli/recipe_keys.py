@@ -21,8 +21,13 @@ def keys_for(recipe: Path | str | None) -> list[str]:
     """
     if str(recipe) in names("env"):
         return keys_of(find("env", str(recipe)))
+    return keys_in(_tables(recipe))
+
+
+def keys_in(tables: Tree) -> list[str]:
+    """Core keys, and those of the plug-ins and phases that these tables name, or else of the usual ones."""
     found = core_keys()
-    for table, cls in _plugins(_tables(recipe)).items():
+    for table, cls in _plugins(Recipe().model_dump() | tables).items():
         found += [f"{table}.{key}" for key in keys_of(cls)]
     return found
 

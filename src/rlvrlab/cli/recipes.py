@@ -37,6 +37,7 @@ def command(context: click.Context, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
+    rows.sort(key=lambda row: bool(row["needs"]))  # what runs anywhere comes first
     click.echo("Run one with: rlvr train NAME")
     _print([row for row in rows if row["kind"] == "recipe"])
     click.echo("\nStudies, chains of comparisons: rlvr study run NAME")

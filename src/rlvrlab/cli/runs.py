@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -35,17 +36,19 @@ PIPE_WIDTH = 160
 @click.option(
     "--add-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Give a run a tag (a line of its file `tags`)."
 )
+@click.option("--diff", is_flag=True, help="Also the settings in which runs of one recipe name differ.")
 @click.option("--remove-tag", nargs=2, multiple=True, metavar="RUN TAG", help="Take it away.")
 @AS_JSON
 def command(
     folder: Path, search: str, tags: tuple[str, ...], sort: str, add_tag: tuple[tuple[str, str], ...],
-    remove_tag: tuple[tuple[str, str], ...], as_json: bool,
+    remove_tag: tuple[tuple[str, str], ...], diff: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """List the runs of a folder.
 
     \b
     rlvr runs                                  those in experiments/, newest first
     rlvr runs --search "grpo running" --tag baseline --sort metric
+    rlvr runs --diff                           and in which settings they differ
     rlvr runs --add-tag toy_countdown_2026… baseline
     """
     from rlvrlab.report.runs import choose, list_runs, sort_runs
@@ -58,18 +61,19 @@ def command(
             change_tag(run_folder(run, folder), tag, present)
     everything = list_runs(folder)
     entries = sort_runs(choose(everything, search, tags), sort)
+    apart = settings_apart(entries) if diff else None
     if as_json:
-        print_json([entry.facts() for entry in entries])
+        print_json([entry.facts() | ({} if apart is None else {"settings": apart[entry.folder]}) for entry in entries])
         return
     console, total = wide_console(), len(everything)
     if not total:
         console.print(Text(printable(f"{folder}: no runs yet; `rlvr train RECIPE` makes one")))
         return
     if entries:
-        console.print(table_of(entries))
+        console.print(table_of(entries, apart))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
-    words = f"{len(entries)} of {total} below {folder}/{left_out}. Accuracy in % with its 95 % interval:"
-    say(console, f"{words} dev for runs, accepted@1 for evaluations.", "dim")
+    words = f"{len(entries)} of {total} below {folder}/{left_out}. accepted@1 in %, with its 95 % interval:"
+    say(console, f"{words} on dev problems for runs, on those asked for evaluations.", "dim")
     for entry in entries:
         if entry.note:
             say(console, f"{entry.name}: {entry.note}", "yellow")
@@ -81,27 +85,66 @@ def wide_console() -> Console:
     return console if console.is_terminal or os.environ.get("COLUMNS") else Console(highlight=False, width=PIPE_WIDTH)
 
 
-def table_of(entries: Sequence[Entry]) -> Table:
-    """The table of `rlvr runs`; tags have a column only where there are any."""
+def settings_apart(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
+    """Folder -> the settings in which it differs from other runs of its recipe's name; nothing for other folders."""
+    from rlvrlab.errors import LabError
+    from rlvrlab.record.run import read_config
+    from rlvrlab.record.settings import differing, settings
+
+    recipes: dict[Path, dict[str, Any]] = {}
+    for entry in entries:
+        with suppress(LabError):  # the list says of a damaged folder what is wrong with it
+            recipes[entry.folder] = read_config(entry.folder)["recipe"] if entry.kind == "run" else {}
+    apart: dict[Path, dict[str, Any]] = {entry.folder: {} for entry in entries}
+    for name in {recipe.get("name") for recipe in recipes.values()}:
+        tables = {folder: settings(recipe) for folder, recipe in recipes.items() if recipe.get("name") == name}
+        keys = ["seed", *differing(list(tables.values()))]
+        for folder, table in tables.items():
+            apart[folder] = {key: (recipes[folder] | table)[key] for key in keys if key in recipes[folder] | table}
+    return apart
+
+
+COLUMNS = ("status", "phase", "step", "accepted@1", "tokens", "age")
+WITH_SETTINGS = ("status", "accepted@1")
+"""Columns beside the name, and those that leave room for settings."""
+FLUSH_RIGHT = ("step", "tokens", "age")
+
+
+def table_of(entries: Sequence[Entry], apart: Mapping[Path, Mapping[str, Any]] | None = None) -> Table:
+    """The table of `rlvr runs`; tags have a column only where there are any, settings where they are asked for."""
+    from rlvrlab.record.settings import shown_value
+
+    shown = COLUMNS if apart is None else WITH_SETTINGS
     table = Table(box=None, pad_edge=False)
     table.add_column("name", overflow="fold", min_width=16)
-    for column in ("status", "phase", "step", "accuracy", "tokens", "age"):
-        table.add_column(column, no_wrap=True, justify="right" if column in ("step", "tokens", "age") else "left")
+    for column in shown:
+        table.add_column(column, no_wrap=True, justify="right" if column in FLUSH_RIGHT else "left")
     tagged = any(entry.tags for entry in entries)
     if tagged:
         table.add_column("tags", overflow="fold")
+    if apart is not None:
+        table.add_column("settings that differ", overflow="fold", min_width=24)
     for entry in entries:
-        # Every cell is a Text, so that rich reads no name as markup.
-        phase = printable(entry.phase or (entry.kind if entry.kind != "run" else ""))
-        numbers = (steps_of(entry), share_of(entry), tokens_of(entry), duration(entry.age_s))
-        table.add_row(
-            Text(printable(entry.name)),
-            Text(printable(entry.status), COLOURS.get(entry.status, "")),
-            Text(phase),
-            *map(Text, numbers),
-            *([Text(" ".join(entry.tags), "cyan")] if tagged else []),
-        )
+        cells = _cells(entry)
+        row = [Text(printable(entry.name)), *(cells[column] for column in shown)]
+        row += [Text(" ".join(entry.tags), "cyan")] if tagged else []
+        if apart is not None:
+            words = (f"{key}={shown_value(value)}" for key, value in apart[entry.folder].items())
+            row.append(Text(printable(" ".join(words))))
+        table.add_row(*row)
     return table
+
+
+def _cells(entry: Entry) -> dict[str, Text]:
+    """Every cell is a Text, so that rich reads no name as markup."""
+    return {
+        "status": Text(printable(entry.status), COLOURS.get(entry.status, "")),
+        "phase": Text(printable(entry.phase or (entry.kind if entry.kind != "run" else ""))),
+        "step": Text(steps_of(entry)),
+        "accepted@1": Text(share_of(entry)),
+        "tokens": Text(tokens_of(entry)),
+        "age": Text(duration(entry.age_s)),
+    }
 
 
 def steps_of(entry: Entry) -> str:

@@ -18,6 +18,9 @@ from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, w
 from rlvrlab.errors import RunError
 from rlvrlab.report.story.part import share_words
 
+NUMBER, COURSE = 11, 40
+"""Columns of a number with the gap beside it, and of the course of a metric where there is room."""
+
 if TYPE_CHECKING:
     from rlvrlab.report.runs import Entry
 
@@ -141,6 +144,7 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
 def _show_run(console: Console, details: dict[str, Any]) -> None:
     """Results, curves, health and cards of a run, as far as there are any."""
     from rlvrlab.record.experiment import sparkline
+    from rlvrlab.record.headline import ACCEPTED
     from rlvrlab.train.card import card_table
 
     results = [
@@ -149,12 +153,15 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         for one in details["headline"]
     ]  # fmt: skip
     head = ["data", "phase", "before", "best", "step", "last"]
-    _print_table(console, "Accuracy on dev problems in %, greedy, 95 % intervals", head, results)
-    curves = [
-        [name, *(f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))),
-         sparkline(list(values))]
+    _print_table(console, f"{ACCEPTED}, in %, 95 % intervals", head, results)
+    ends = {
+        name: [f"{value:.3g}" for value in (values[0], values[-1], min(values), max(values))]
         for name, values in details["curves"].items()
-    ]  # fmt: skip
+    }
+    # A course that is broken into two lines cannot be read: it has the columns that names and numbers leave it.
+    room = console.width - max(map(len, ends), default=0) - 4 * NUMBER
+    courses = {name: sparkline(list(values), max(1, min(COURSE, room))) for name, values in details["curves"].items()}
+    curves = [[name, *numbers, courses[name]] for name, numbers in ends.items()]
     _print_table(console, "Curves", ["metric", "first", "last", "lowest", "highest", ""], curves)
     _health(console, details)
     if cards := details["cards"]:

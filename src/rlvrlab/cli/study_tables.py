@@ -153,7 +153,17 @@ def show_plan(plan: Plan) -> None:
         for one in plan.stages
     ]  # fmt: skip
     console = Console()
-    console.print(table(head, rows, right=head[2:], title=Text(printable(plan.name)), title_justify="left"))
+    console.print(
+        table(
+            head,
+            rows,
+            right=head[2:],
+            no_wrap=head[:1],
+            padding=(0, 1, 0, 0),
+            title=Text(printable(plan.name)),
+            title_justify="left",
+        )
+    )
     for one in plan.stages:
         if one.power:
             say(console, f"{one.name}: {one.power}")

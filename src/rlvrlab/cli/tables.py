@@ -24,7 +24,7 @@ SHARES = (
     ("recovery_rate", "recovery rate"),
     ("blind_recovery_rate", "… of blind second tries"),
     ("format_rate", "answers in the demanded form"),
-    ("accuracy_given_format", "accepted, of those"),
+    ("accuracy_given_format", "accepted@1, of those"),
     ("exec_success_rate", "ran to the end"),
     ("zero_reward_rate", "verifier gave 0"),
     ("truncated_rate", "cut off"),
@@ -61,6 +61,8 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
         table.add_row(f"pass^{key[5:]}", _share(metrics, f"pass^{key[5:]}"))
     several = "pass@1" in metrics  # of all answers; accepted@1 is the same of the first ones alone
     for key, words in SHARES:
+        if key == "mean_accuracy" and not several and metrics.get(key) == metrics.get("accepted_at_1"):
+            continue  # without partial scores the two are one
         if key in metrics and not (several and key == "accepted_at_1"):
             table.add_row(words, _share(metrics, key))
     for kind in (k for k in metrics if k.endswith("_error_rate") and metrics[k]):

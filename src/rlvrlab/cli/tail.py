@@ -91,7 +91,7 @@ def line_of(log: str, row: dict[str, Any], metrics: tuple[str, ...] = ()) -> str
         accuracy = held_out(row)
         parts = [f"{row.get('phase', '?')} {row.get('phase_step', '?')}", f"step {row.get('step', '?')}"]
         if accuracy and not metrics:
-            parts.append(f"held-out {percent(accuracy)}")
+            parts.append(f"dev {percent(accuracy)}")
         wanted = {name: name for name in metrics} or SHOWN
         parts += [f"{short} {row[key]:.3g}" for key, short in wanted.items() if isinstance(row.get(key), int | float)]
         return printable("  ".join(parts))

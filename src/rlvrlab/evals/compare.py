@@ -25,6 +25,7 @@ from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.final import checkpoint_words
+from rlvrlab.record.settings import Setting, between_examined
 
 Score = Callable[[Sequence[Sample]], float | None]
 """The number that a problem's answers earn; None where they have no value."""
@@ -90,6 +91,9 @@ QUESTIONS = (("data set", "data", "data"), ("scorer", "scorer", "scorer"), ("pro
 """What both sides must have been asked alike: in words, the fact that tells, and the fact with its names."""
 NOBODY_JUDGED = "compare: no problem was judged on both sides; evaluate both with the same size and seed"
 ANYWAY = "--anyway, in Python anyway=True"
+NOT_SHOWN = "not shown: the interval includes zero, so a difference is neither shown nor ruled out."
+MOST_SETTINGS = 12
+"""Settings that differ are shown up to this number."""
 PLAIN = ("gen_tokens", "avg_entropy")
 """Measures that are no shares, and neither good nor bad when they move."""
 
@@ -144,6 +148,8 @@ class Comparison:
     by_skill: tuple[Row, ...]
     by_level: tuple[Row, ...]
     notes: tuple[str, ...]
+    settings: tuple[Setting, ...] | None = None
+    """In which settings the recipes of both sides differ; None where they are the same runs, or not all are here."""
 
     @property
     def caution(self) -> str:
@@ -180,9 +186,27 @@ class Comparison:
             words += ", as are those of each further table." if self.by_skill or self.by_level else "."
         return words
 
+    @property
+    def not_shown(self) -> str:
+        """What `not shown` means, where it is said of a row; else nothing."""
+        rows = (*self.measures, *self.by_skill, *self.by_level)
+        return NOT_SHOWN if any(not row.significant for row in rows) else ""
+
+    @property
+    def settings_words(self) -> list[str]:
+        """A heading and a line for each setting that differs, the first of very many; nothing where none are known."""
+        if self.settings is None:
+            return []
+        if not self.settings:
+            return ["settings that differ: none, seeds and names aside"]
+        lines = [f"  {one.words}" for one in self.settings[:MOST_SETTINGS]]
+        more = len(self.settings) - len(lines)
+        return ["settings that differ:", *lines, *([f"  … and {more} more (--json has all)"] if more else [])]
+
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        facts = asdict(self) | {"caution": self.caution, "adjustment": self.adjustment}
+        facts = asdict(self) | {"caution": self.caution, "adjustment": self.adjustment, "not_shown": self.not_shown}
+        facts["settings"] = None if self.settings is None else [one._asdict() for one in self.settings]
         for table in ("measures", "by_skill", "by_level"):
             rows: tuple[Row, ...] = getattr(self, table)
             facts[table] = [
@@ -238,6 +262,7 @@ def compare_folders(
         by_skill=_split("skill", asked, lambda key: names[key].skill, paired),
         by_level=_split("level", asked, lambda key: str(names[key].meta.get("level", "")), paired),
         notes=tuple(notes),
+        settings=between_examined(before, after),
     )
 
 

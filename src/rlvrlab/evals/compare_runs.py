@@ -31,6 +31,7 @@ from rlvrlab.evals.replicates import pairs, refuse_same_folders, refuse_same_run
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.final import checkpoint_words, split_run, step_named
+from rlvrlab.record.settings import between_examined
 
 QUESTION = "accepted@1"
 FROM_CARDS = (
@@ -128,6 +129,7 @@ def compare_cards(
         by_skill=(),
         by_level=(),
         notes=(*notes, *bounds_note(QUESTION, bounds)),
+        settings=between_examined(before, after),
     )
 
 

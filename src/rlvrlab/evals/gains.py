@@ -38,6 +38,8 @@ class Gain(NamedTuple):
     detectable: float | None = None
     """Smallest true difference that such a comparison finds 4 times in 5; None where it is not known."""
     control: bool = False
+    since: int | None = None
+    """The step of `before`, where the phase had begun by then."""
 
     @property
     def verdict(self) -> str:
@@ -47,8 +49,13 @@ class Gain(NamedTuple):
     @property
     def words(self) -> str:
         """As `grpo added nothing beyond chance: test 58.1 → 60.5 %, +2.3 points [-4.7, +9.3]`."""
-        said = {"higher": "raised accuracy", "lower": "lowered accuracy", "not shown": "added nothing beyond chance"}
-        numbers = f"{self.role} {100 * self.before:.1f} → {100 * self.after:.1f} %"
+        said = {
+            "higher": "raised accepted@1",
+            "lower": "lowered accepted@1",
+            "not shown": "added nothing beyond chance",
+        }
+        late = f" (step {self.since})" if self.since else ""
+        numbers = f"{self.role} {100 * self.before:.1f}{late} → {100 * self.after:.1f} %"
         interval = f"{_points(self.mean)} points [{_points(self.low)}, {_points(self.high)}]"
         count = f", {self.problems} problems" if self.problems else ""
         return f"{self.phase}{' (control)' * self.control} {said[self.verdict]}: {numbers}, {interval}{count}"
@@ -100,7 +107,8 @@ def on_dev(phases: Mapping[str, Any]) -> list[Gain]:
             continue  # measured once only
         first, last = (_share(entry[when]) for when in ("before", "last"))
         ends = newcombe(first, last)
-        found.append(Gain(name, "dev", first[0], last[0], last[0] - first[0], *ends))
+        since = entry["before"]["step"] if entry["before"].get("late") else None
+        found.append(Gain(name, "dev", first[0], last[0], last[0] - first[0], *ends, since=since))
     return found
 
 

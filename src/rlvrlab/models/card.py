@@ -78,7 +78,7 @@ def card(facts: Facts) -> str:
         _results(facts),
         _provenance(facts),
         "\n".join(proof),
-        "## Limits\n\nMeasured on held-out problems of the environment it was trained on, by the verifier named above. "
+        "## Limits\n\nMeasured on dev problems of the environment it was trained on, by the verifier named above. "
         "Nothing is known about anything else.",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -86,8 +86,8 @@ def card(facts: Facts) -> str:
 
 def _results(facts: Facts) -> str:
     if not facts.results:
-        return "## Results\n\nThe run recorded no held-out evaluation."
-    lines = ["## Results", "", "Held-out problems, greedy, one answer each, 95 % Wilson intervals.", ""]
+        return "## Results\n\nThe run recorded no evaluation."
+    lines = ["## Results", "", "accepted@1 on dev problems, one greedy answer each, 95 % Wilson intervals.", ""]
     lines += ["| phase | before | this model | best of the phase |", "|---|---|---|---|"]
     lines += [f"| {_line(r.phase)} | {r.before} | {r.here or '–'} | {r.best} |" for r in facts.results]
     return "\n".join(lines)

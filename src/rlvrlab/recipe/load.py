@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -17,6 +16,7 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
+from rlvrlab.recipe.meant import nearest_key
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
@@ -278,7 +278,7 @@ class _Report:
             if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
                 for leaf in below or [key]:
-                    self.problems.append(f"{self.where(leaf)}: unknown key{_nearest_key(leaf, known)}")
+                    self.problems.append(f"{self.where(leaf)}: unknown key{nearest_key(leaf, known)}")
             else:
                 words = item["msg"].removeprefix("Value error, ")
                 got = json.dumps(item["input"], default=str)
@@ -291,22 +291,6 @@ class _Report:
             return f"override {key}"
         lines = ((name, line_of(text, key)) for name, text in self.sources.items())
         return next((f"{name}:{line}: {key}" for name, line in lines if line), key)
-
-
-def _nearest_key(key: str, known: list[str]) -> str:
-    """kl_coef -> kl.coef, rolout.n -> rollout.n, grpo.n -> rollout.n; otherwise what the table has."""
-    everything = list(dict.fromkeys([*known, *core_keys()]))
-    table, _, leaf = key.rpartition(".")
-    near = [candidate for candidate in everything if leaf == candidate.replace(".", "_")]
-    near += difflib.get_close_matches(key, everything, n=1, cutoff=0.8)
-    near += [candidate for candidate in everything if leaf == candidate.rpartition(".")[2]]
-    beside = [candidate for candidate in everything if candidate.rpartition(".")[0] == table]
-    # Loosely, only the last part counts: a shared table name makes any two keys look alike.
-    leaves = {candidate.rpartition(".")[2]: candidate for candidate in beside}
-    near += [leaves[close] for close in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.6)]
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; allowed: {', '.join(beside or everything)}"
 
 
 def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], folder: Path) -> None:

@@ -64,7 +64,7 @@ class Data(Section):
     """Which problems are trained on and held out."""
 
     train_size: Size = Field(2000, description="distinct training problems; of a file, all unless this is set")
-    dev_size: Size = Field(200, description="held-out problems that choose the best checkpoint; of a file likewise")
+    dev_size: Size = Field(200, description="dev problems, which choose the best checkpoint; of a file likewise")
     train_file: Files = Field(None, description="prepared problems of role train beside the recipe; a list mixes files")
     dev_file: Files = Field(None, description="prepared problems of role dev; a list mixes files")
     test_file: Files = Field(
@@ -156,7 +156,7 @@ class Stop(Section):
     """When to end a phase early."""
 
     patience: CountOrZero = Field(0, description="evaluations without a new best; 0 never stops")
-    target: Fraction01 | None = Field(None, description="held-out accuracy that is enough")
+    target: Fraction01 | None = Field(None, description="accepted@1 on dev problems that is enough")
     no_signal_steps: CountOrZero = Field(0, description="steps in a row in which no group had signal; 0 only warns")
     deadline_s: NonNegative = Field(3600.0, description="seconds a step or an evaluation may take; 0 waits for ever")
 

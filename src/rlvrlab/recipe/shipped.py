@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,11 @@ ENDING = ".toml"
 PLANS = "plans"
 """The folder of studies that nobody has run: they need more than was at hand."""
 COMMANDS = ("rlvr ", "make ")
+SENTENCES = re.compile(r"(?<=[.?!]) +(?=[A-Z])")
+UNENDED = re.compile(r".{1,99}[^.,;:?!]")
+"""A line that ends early has ended its sentence, also without a full stop."""
+LONG = 160
+"""Characters of what `rlvr recipes` says about a recipe, if its first sentence is not longer."""
 """How a comment line begins that says how the recipe is run."""
 
 
@@ -92,9 +99,7 @@ def shipped() -> Iterator[Shipped]:
         kind = "study" if "stages" in tree else "recipe"
         record = record_of(path, tree["name"]) if kind == "study" else ""
         engine = tree.get("engine", {}).get("type", Recipe().engine["type"])
-        head = (line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
-        about = next((line for line in head if line and not line.startswith(COMMANDS)), "")
-        yield Shipped(name, path, kind, engine, tree.get("question", ""), about, record)
+        yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text), record)
 
 
 def record_of(path: Path, study: str) -> str:
@@ -143,3 +148,17 @@ def _beside(path: Path) -> list[Path]:
         if words.endswith((ENDING, ".py")) and other.parent == path.parent and other.is_file():
             named += [other, *(_beside(other) if other.suffix == ENDING else [])]
     return list(dict.fromkeys(named))
+
+
+def _about(text: str) -> str:
+    """Whole sentences of the comment at the head, without its commands: the first, and more while they are short."""
+    head = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    lines = [line.removeprefix("#").strip() for line in head]
+    told = [f"{line}." if UNENDED.fullmatch(line) else line for line in lines if not line.startswith(COMMANDS)]
+    sentences = SENTENCES.split(" ".join(filter(None, told)))
+    about = sentences[0]
+    for sentence in sentences[1:]:
+        if len(about) + len(sentence) >= LONG:
+            break
+        about = f"{about} {sentence}"
+    return about

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.going_on import going_on, made_again
-from rlvrlab.record.headline import headline_words, highest, percent
+from rlvrlab.record.headline import ACCEPTED, began, headline_words, highest, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import SHOWN, Summary
 
@@ -90,14 +90,14 @@ def _result(folder: Path, so_far: Summary) -> str:
         "",
         f"**{headline_words(folder, so_far)}**",
         "",
-        "The result is that of the final checkpoint. On dev problems, which decide early stops and the best checkpoint "
-        "(`RUN@best`), greedy, 95 % Wilson intervals; the best is high by luck, too:",
+        "The result is that of the final checkpoint. Dev problems decide early stops and the best checkpoint "
+        f"(`RUN@best`). {ACCEPTED}, 95 % Wilson intervals; the best is high by luck, too:",
         "",
     ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]
     for name, entry in so_far.phases.items():
         best = f"{highest(entry['best'])} ({entry['best']['step']})"
-        lines.append(f"| {name} | {percent(entry['before'])} | {best} | {percent(entry['last'])} |")
+        lines.append(f"| {name} | {began(entry['before'])} | {best} | {percent(entry['last'])} |")
     return "\n".join(lines)
 
 

@@ -135,9 +135,18 @@ def summarise(folder: Path) -> dict[str, Any]:
     return Summary(read_metrics(folder)).phases
 
 
+ACCEPTED = "accepted@1 on dev problems (the share answered right, one greedy answer each)"
+"""What the percentages of a run's phases are, for beside a table."""
+
+
 def highest(point: dict[str, Any]) -> str:
     """The best accuracy of several, as `87.5 %`: it was chosen, so the interval of one evaluation is too high."""
     return f"{100 * point['accuracy']:.1f} %"
+
+
+def began(point: dict[str, Any]) -> str:
+    """The first accuracy of a phase, as `0.0 % [0.0, 3.1]`; it says so where the phase had begun when it was taken."""
+    return percent(point) + (f" at step {point['step']}" if point.get("late") else "")
 
 
 def percent(point: dict[str, Any]) -> str:

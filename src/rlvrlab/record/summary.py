@@ -46,7 +46,8 @@ class Summary:
 
     def __init__(self, metrics: Iterable[dict[str, Any]] = (), events: Iterable[dict[str, Any]] = ()) -> None:
         self.phases: dict[str, Any] = {}
-        """Per phase: held-out accuracy before, best and last, with 95 % intervals."""
+        """Per phase: accepted@1 on dev problems before, best and last, with 95 % intervals; `late` in `before` where
+        nobody asked before its first step."""
         self.evaluations: dict[str, Series] = {}
         self.series: dict[str, Series] = {}
         self.newest: tuple[Any, Any] | None = None
@@ -78,7 +79,8 @@ class Summary:
         if accuracy is None:
             return
         point = {"step": row["step"], **accuracy}
-        entry = self.phases.setdefault(row["phase"], {"before": point, "best": point})
+        late = {"late": True} if row.get("phase_step") else {}
+        entry = self.phases.setdefault(row["phase"], {"before": point | late, "best": point})
         entry["last"] = point
         if point["accuracy"] > entry["best"]["accuracy"]:
             entry["best"] = point
@@ -107,6 +109,6 @@ def standing_warnings(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:
-    """The held-out accuracy in a metrics line, with its interval."""
+    """accepted@1 on dev problems in a metrics line, with its interval."""
     key = next((k for k in row if k.startswith("val-core/") and k.endswith("/acc")), None)
     return None if key is None else {"accuracy": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}

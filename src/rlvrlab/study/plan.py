@@ -7,23 +7,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import LabError, RecipeError
+from rlvrlab.errors import RecipeError
 from rlvrlab.study.board import Board
-from rlvrlab.study.chain import Chain, Trial
-from rlvrlab.study.identity import digest
+from rlvrlab.study.chain import Trial
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import is_cost, suite_of
 from rlvrlab.study.power import planned_reach
+from rlvrlab.study.prices import Prices
 from rlvrlab.study.schema import USUAL_SIZE, Stage
 from rlvrlab.study.select import level
-from rlvrlab.train.plan import estimate
-
-MEASURED = 3
-"""Kinds of trials whose steps are really timed; the others are assumed to take as long as the first of these."""
-SMALL_TRAIN, SMALL_DEV = 64, 16
-"""Problems that suffice to time a step."""
-UNTIMED = ("data", "seed", "name", "question", "output_dir", "stop")
-"""Recipe keys that do not change how long a step takes."""
+from rlvrlab.study.views import FINAL
 
 
 @dataclass
@@ -44,9 +37,11 @@ class PlannedStage:
     tokens: int
     """Tokens that the new trials generate at most, refills and second tries not counted."""
     seconds: float | None
-    """Of training the new trials one after the other; None when it was not measured."""
+    """Of the new trials one after the other, evaluations included; None when it was not measured."""
     power: str = ""
     """Which difference the planned seeds and problems could show, in words; empty where nothing is compared."""
+    kind: str = "compare"
+    """`compare`, `confirm` (a choice is tried again at the chain's end), or `final` (only test problems are asked)."""
 
 
 @dataclass
@@ -61,7 +56,7 @@ class Plan:
     def plain(self) -> dict[str, Any]:
         """The plan as --json prints it, with the totals over all stages."""
         keys = ("trials", "new", "done", "reused", "tokens")
-        total = {key: sum(getattr(one, key) for one in self.stages) for key in keys}
+        total = {key: sum(getattr(one, key) for one in self.stages if one.kind != FINAL) for key in keys}
         seconds = [one.seconds for one in self.stages]
         known = None if None in seconds else sum(one or 0.0 for one in seconds)
         return {**asdict(self), "total": {**total, "seconds": known}}
@@ -72,7 +67,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     board = Board.read(file, folder)
     chain, choices = board.chain, dict(board.survey().choices)
     plan, seen, problems = Plan(file.study.name, str(folder)), dict[str, Trial](), list[str]()
-    prices = _Prices(chain)
+    prices = Prices(chain) if cost else None
     for stage in chain.order():
         if any(name not in choices for name in file.needs(stage)):
             continue  # what it starts from has mistakes of its own, which are listed
@@ -80,7 +75,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
         problems += mistakes
         if mistakes:
             continue
-        plan.stages.append(_planned(board, stage, choices, seen, prices if cost else None))
+        plan.stages.append(_planned(board, stage, choices, seen, prices))
         if stage.name not in choices:
             tokens = {arm.name: chain.trials(stage, arm.name, choices)[0].budget.tokens for arm in chain.arms(stage)}
             choices[stage.name] = costliest = max(tokens, key=tokens.__getitem__)
@@ -88,46 +83,81 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
                 plan.notes.append(f"{stage.name}: not decided yet; {costliest} is assumed to win (costliest)")
     if problems:
         raise RecipeError([f"{file.path.name}: {problem}" for problem in problems])
+    plan.stages += _confirmed(board, choices, seen, prices) + _final(board, choices, prices)
     total, processes = plan.plain()["total"], file.study.resources.processes
     words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
     if cost and total["seconds"] is not None:
         seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
-        words += f"; about {seconds} of training, {at_once} with {processes} at once, evaluations not counted"
-    asked = {stage.name: file.asks_last(stage) for stage in chain.order() if file.examined_last(stage)}
-    who = [
-        f"{'all arms' if which == 'arms' else 'the winner'} of {name}"
-        for name, which in asked.items()
-        if which != "none"
-    ]
-    last = [f"at the end {', '.join(who)} answer test problems, once; nothing is chosen from that"] if who else []
-    plan.notes += [words, *last, *prices.notes, *(f"{one}; `rlvr study run` refuses" for one in file.chosen_on_test())]
+        words += f"; about {seconds} with their evaluations, {at_once} with {processes} at once"
+    last = "test problems are asked once, at the end; nothing is chosen from that"
+    asked = [last] if plan.stages and plan.stages[-1].kind == FINAL else []
+    noted = prices.notes if prices else []
+    plan.notes += [words, *asked, *noted, *(f"{one}; `rlvr study run` refuses" for one in file.chosen_on_test())]
     return plan
 
 
 def _planned(
-    board: Board, stage: Stage, choices: Mapping[str, str], seen: dict[str, Trial], prices: _Prices | None
+    board: Board, stage: Stage, choices: Mapping[str, str], seen: dict[str, Trial], prices: Prices | None
 ) -> PlannedStage:
     chain = board.chain
     arms = [arm.name for arm in chain.arms(stage)]
     asked = [t for arm in arms for t in chain.trials(stage, arm, choices)]
     asked += [t for arm in arms for one in stage.halving for t in chain.trials(stage, arm, choices, one.set)]
+    made = _counted(board, stage, asked, seen, prices)
+    return PlannedStage(
+        stage.name, ", ".join(chain.file.needs(stage)), arms, *made, _power(chain.file, stage, len(arms))
+    )
+
+
+Counts = tuple[int, int, int, int, int, float | None]
+"""trials, new, done, reused, tokens and seconds of a PlannedStage."""
+
+
+def _counted(
+    board: Board, stage: Stage, asked: Sequence[Trial], seen: dict[str, Trial], prices: Prices | None
+) -> Counts:
     finished = {name for name, state in board.states.items() if state.status == "finished"}
     unique = {trial.id: trial for trial in asked}
     first_asked = {name: trial for name, trial in unique.items() if name not in seen}
     new = [trial for name, trial in first_asked.items() if name not in finished]
     seen |= unique
-    return PlannedStage(
-        name=stage.name,
-        starts_from=", ".join(chain.file.needs(stage)),
-        arms=arms,
-        trials=len(asked),
-        new=len(new),
-        done=len(first_asked) - len(new),
-        reused=len(unique) - len(first_asked),
-        tokens=sum(trial.budget.tokens for trial in new),
-        seconds=None if prices is None else prices.seconds(new),
-        power=_power(chain.file, stage, len(arms)),
-    )
+    seconds = None if prices is None else prices.seconds(new, board.chain.file.chooses_on(stage))
+    done, reused = len(first_asked) - len(new), len(unique) - len(first_asked)
+    return len(asked), len(new), done, reused, sum(trial.budget.tokens for trial in new), seconds
+
+
+def _confirmed(
+    board: Board, choices: Mapping[str, str], seen: dict[str, Trial], prices: Prices | None
+) -> list[PlannedStage]:
+    """Choices that are tried once more, beside their runner-up, under all that is chosen after them."""
+    chain, planned = board.chain, []
+    for stage in chain.order():
+        later, others = chain.downstream(stage.name), [arm.name for arm in chain.arms(stage)]
+        others = [name for name in others if name != choices[stage.name]]
+        if not (stage.select.confirm and later and others):
+            continue
+        arms = [choices[stage.name], others[0]]  # which one comes second is not known before
+        last, seeds = later[-1], stage.seeds or chain.file.study.seeds
+        settings = [chain.settings(last, choices[last.name], {**choices, stage.name: arm}) for arm in arms]
+        asked = [trial for one in settings for trial in chain.seeded(one, seeds)]
+        made = _counted(board, stage, asked, seen, prices)
+        planned.append(PlannedStage(f"confirm_{stage.name}", f"{stage.name}, {last.name}", arms, *made, kind="confirm"))
+    return planned
+
+
+def _final(board: Board, choices: Mapping[str, str], prices: Prices | None) -> list[PlannedStage]:
+    """Test problems, asked of trials that are there by then."""
+    chain, file, planned = board.chain, board.chain.file, []
+    for stage in chain.order():
+        suites, who = file.examined_last(stage), file.asks_last(stage)
+        if who == "none" or not suites:
+            continue
+        arms = [arm.name for arm in chain.arms(stage)] if who == "arms" else [choices[stage.name]]
+        asked = [trial for arm in arms for trial in chain.trials(stage, arm, choices)]
+        seconds = None if prices is None else prices.seconds(asked, suites, trained=False)
+        name, count = f"{FINAL}_{stage.name}", len(asked)
+        planned.append(PlannedStage(name, stage.name, arms, count, 0, 0, count, 0, seconds, kind=FINAL))
+    return planned
 
 
 def _power(file: StudyFile, stage: Stage, arms: int) -> str:
@@ -163,49 +193,3 @@ def _clock(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-class _Prices:
-    """Seconds of a trial, from a few measured steps of each kind of trial."""
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain, self._known = chain, dict[str, float | None]()
-        self._rate: float | None = None
-        self.notes: list[str] = []
-
-    def seconds(self, trials: Sequence[Trial]) -> float | None:
-        """Of all of them, one after the other; None when nothing could be timed."""
-        total: float | None = 0.0
-        for trial in trials:
-            resolved = self._chain.resolved(trial.settings)
-            # Sizes, seeds, step counts and learning rates do not change how long a step takes.
-            plain = {key: value for key, value in resolved.plain().items() if key not in UNTIMED}
-            for phase in resolved.recipe.phases:
-                plain[phase] = {k: v for k, v in plain[phase].items() if k not in ("steps", "learning_rate")}
-            kind = digest(plain)
-            if kind not in self._known and len([k for k in self._known.values() if k]) < MEASURED:
-                self._known[kind] = self._measured(trial)
-                if self._rate is None and self._known[kind]:
-                    self._rate = self._known[kind]
-            rate = self._known.get(kind) or self._rate
-            total = None if rate is None or total is None else total + rate * max(1, trial.budget.steps)
-        return total
-
-    def _measured(self, trial: Trial) -> float | None:
-        """Seconds per step, the evaluations in between included."""
-        full = self._chain.resolved(trial.settings)
-        least = max(int(table.get("batch_size", 0)) for table in full.recipe.phase_tables.values())
-        small = {
-            "data.train_size": min(full.recipe.data.train_size, max(SMALL_TRAIN, least)),
-            "data.dev_size": min(full.recipe.data.dev_size, SMALL_DEV),
-        }
-        try:
-            times = estimate(self._chain.resolved({**trial.settings, **small}))
-        except LabError as error:
-            note = f"time not measured: {error}"
-            self.notes += [] if note in self.notes else [note]
-            return None
-        scale = full.recipe.data.dev_size / small["data.dev_size"]
-        steps = {phase: int(table["steps"]) for phase, table in full.recipe.phase_tables.items()}
-        extra = sum((one.total_s - steps[one.phase] * one.step_s) * (scale - 1) for one in times)
-        return (sum(one.total_s for one in times) + extra) / max(1, trial.budget.steps) if times else None

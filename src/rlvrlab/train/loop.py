@@ -154,7 +154,9 @@ def _begin(at: Watched, phase: Phase, state: State, memory: Memory) -> tuple[Sta
             write_card(lab, run.folder, 0, BASELINE, state.step)
     evaluation = _evaluated(at, state)
     state = state.evaluated(evaluation.value)
-    run.event("phase", f"phase {phase.name} begins at {evaluation.value:.3f} held-out accuracy", step=state.step)
+    run.event(
+        "phase", f"phase {phase.name} begins at accepted@1 {evaluation.value:.3f} on dev problems", step=state.step
+    )
     at.observe(phase, state, _record(at, phase, state, StepOutcome({}, memory), evaluation, None))
     return state, memory
 
@@ -211,10 +213,10 @@ def _record(
         run.event(kind, words, step=state.step)
     _warn(at, phase, state, outcome, row)
     if evaluation and (lost := evaluation.whole.unjudged_words):
-        text = f"held-out answers are left out of the accuracy, not counted wrong: {lost}"
+        text = f"answers to dev problems are left out of accepted@1, not counted wrong: {lost}"
         run.warn(UNJUDGED, text, step=state.step)
     elif evaluation:
-        run.withdraw(UNJUDGED, "all held-out answers are judged again", step=state.step)
+        run.withdraw(UNJUDGED, "all answers to dev problems are judged again", step=state.step)
     if outcome.skipped:
         run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()

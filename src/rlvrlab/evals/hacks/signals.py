@@ -302,7 +302,8 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
     fall = metrics.get(HELD_OUT_FALL)
     if fall is not None and fall < 0:
         text = (
-            "held-out accuracy fell beyond chance since the phase began while the reward rose: something else is paid"
+            "accepted@1 on dev problems fell beyond chance since the phase began while the reward rose: "
+            "something else is paid"
         )
         out.append(_finding(HELD_OUT_FALL, fall, text, "read answers that earn much, and mend the reward"))
     return out + _trend_findings(metrics)
@@ -320,12 +321,16 @@ def _trend_findings(m: Mapping[str, Any]) -> list[Finding]:
     if rise is None or rise < RISE:
         return []
     if held_out is not None and held_out <= HELD_OUT_FELL:
-        return [_finding("hack/held_out_trend", held_out, "held-out accuracy falls while the reward rises")]
+        return [_finding("hack/held_out_trend", held_out, "accepted@1 on dev problems falls while the reward rises")]
     if held_out is not None and held_out >= rise / 2:
         return []
     named = (("length", "answers get much shorter"), ("entropy", "the policy hardens"))
     return [
-        _finding(f"hack/{name}_trend", m[f"hack/{name}_trend"], f"{words} while the reward rises and held-out does not")
+        _finding(
+            f"hack/{name}_trend",
+            m[f"hack/{name}_trend"],
+            f"{words} while the reward rises and accepted@1 on dev does not",
+        )
         for name, words in named
         if m.get(f"hack/{name}_trend", 1.0) < SHRUNK
     ]

@@ -14,7 +14,9 @@ TRUNCATED = 0.3
 FORMED = 0.5
 UNJUDGED = 0.5
 
-Word = Literal["go", "sft first", "easier data", "harder data", "longer answers", "little signal", "mend the judge"]
+Word = Literal[
+    "go", "sft first", "after sft", "easier data", "harder data", "longer answers", "little signal", "mend the judge"
+]
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,21 @@ class Advice:
         return self.word == "go"
 
 
-def advise(report: Report, *, taught: bool = False) -> Advice:
+def advise(report: Report, *, taught: bool = False, sft_steps: int = 0) -> Advice:
     """The first condition in `_decide` that applies is the verdict; what is unsettled or not ideal becomes a note.
 
-    `taught`: the policy has had SFT already, so that is not what it is advised to have.
+    `taught`: the policy has had SFT already, so that is not what it is advised to have. `sft_steps`: the recipe begins
+    with so many steps of it, so what was asked here is not what on-line training begins with.
     """
     word, text = _decide(report)
     if word == "sft first" and taught:
         remedy = "SFT has run already: take easier problems or a larger model, or give it more steps and references"
         word, text = "easier data", f"{text.partition(';')[0]}; {remedy}"
+    if word == "sft first" and sft_steps:
+        why = f"{text.partition(' (')[0]}, as is usual before any training; this recipe begins with SFT"
+        return Advice(
+            "after sft", f"{why}: train it, then ask what SFT has made, `rlvr probe --run latest@{sft_steps}`"
+        )
     total = report.total
     asked: list[tuple[str, Measured, float, str]] = [
         ("accuracy", total.accuracy, SFT_BELOW, ".0%"),

@@ -18,11 +18,11 @@ def learning_curve(data: Mapping[str, Any], note: str = "") -> Spec | None:
     series = [one for one in data["main"]["series"] if one["x"] and not one.get("faint")]
     if not series:
         return None
-    layers = _bands(series, "step", "held-out accuracy", SHARES)
+    layers = _bands(series, "step", "accepted@1 on dev problems", SHARES)
     marks = [{"x": mark["x"], "name": mark["name"]} for mark in data.get("marks", [])]
     if len(marks) > 1:
         layers = [*_rules(marks, "step"), *layers]
-    return figure(note or "Held-out accuracy over steps", width=COLUMN, height=HEIGHT, layer=layers)
+    return figure(note or "accepted@1 on dev problems over steps", width=COLUMN, height=HEIGHT, layer=layers)
 
 
 def small_multiples(panels: Sequence[Mapping[str, Any]], title: str, note: str = "") -> Spec | None:

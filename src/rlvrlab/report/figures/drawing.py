@@ -74,7 +74,7 @@ def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
     data: Any = section.get("data")
     stem = file_stem(str(section.get("id")), "figure")
     if view == "curves":
-        skills = charts.small_multiples(data.get("skills", []), "held-out accuracy", note)
+        skills = charts.small_multiples(data.get("skills", []), "accepted@1 on dev problems", note)
         return {"learning_curve": charts.learning_curve(data, note), "skills": skills}
     if view == "passk":
         return {"pass_at_k": charts.pass_at_k(data, note)}

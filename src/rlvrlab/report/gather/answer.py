@@ -151,6 +151,8 @@ def _on_dev(spans: Sequence[Fact]) -> Change | None:
     if not same or same[0]["before"]["from"]["line"] == same[-1]["last"]["from"]["line"]:
         return None
     before, after = same[0]["before"], same[-1]["last"]
+    if before.get("late"):
+        return None  # nobody asked before training, so nothing is known of what it added
     old, new = number(before["value"]), number(after["value"])
     if old is None or new is None:
         return None
@@ -165,7 +167,13 @@ def _phases(run: RunRecord, spans: Sequence[Fact]) -> list[str]:
     same = [one for one in spans if one["data"] == spans[0]["data"]]
     points = {
         one["phase"]: {
-            when: {"step": told["from"]["step"], "accuracy": told["value"], "low": told["low"], "high": told["high"]}
+            when: {
+                "step": told["from"]["step"],
+                "accuracy": told["value"],
+                "low": told["low"],
+                "high": told["high"],
+                "late": told.get("late", False),
+            }
             for when, told in (("before", one["before"]), ("last", one["last"]))
         }
         for one in same
@@ -204,7 +212,7 @@ def _alone(run: RunRecord, tested: Sequence[Headline], troubles: Sequence[Fact])
         told["caution"] += f" Of step {one.step}{one.lacks}." if one.lacks else ""
     elif ended:
         told["why"] = [_reason(one) for one in troubles[:MOST_REASONS]]
-        told["caution"] = "No held-out evaluation is recorded: set eval.every and eval.test_size."
+        told["caution"] = "No evaluation is recorded: set eval.every and eval.test_size."
     else:
         told["caution"] = "No evaluation has been recorded so far."
     return told

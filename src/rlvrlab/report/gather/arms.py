@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from rlvrlab.recipe.parse import flatten
+from rlvrlab.record.settings import differing, settings
 from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve, skill_keys, thinned
 from rlvrlab.report.gather.overview import accuracy_keys
-from rlvrlab.report.gather.reading import Fact, Section, as_table, rounded, section, words
+from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable, interval
 from rlvrlab.skills.metrics import Retention
 from rlvrlab.skills.pareto import front
 
-APART = ("seed", "name", "question", "output_dir", "data.seed")
-"""Keys that do not make two runs different arms."""
 Arms = Mapping[str, Sequence[RunRecord]]
-
-
-def settings(run: RunRecord) -> dict[str, Any]:
-    """Every key of the recipe that can tell arms apart, dotted."""
-    plain = {key: value for key, value in run.recipe.items() if key != "phase_tables"}
-    whole = {**plain, **as_table(run.recipe.get("phase_tables"))}
-    return {key: value for key, value in flatten(whole) if key not in APART}
 
 
 def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
@@ -34,26 +24,19 @@ def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     groups: dict[tuple[str, int], list[RunRecord]] = defaultdict(list)
     seen: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        recipe, seed = words(settings(run), 10**7), words(run.recipe.get("seed"), 40)
+        recipe, seed = words(settings(run.recipe), 10**7), words(run.recipe.get("seed"), 40)
         groups[recipe, seen[recipe, seed]].append(run)  # a seed run again is no second seed: an arm of its own
         seen[recipe, seed] += 1
     firsts = [group[0] for group in groups.values()]
-    apart, named = differing(firsts), len({run.name for run in firsts}) == len(firsts)
+    apart, named = differing([settings(run.recipe) for run in firsts]), len({run.name for run in firsts}) == len(firsts)
     arms: dict[str, list[RunRecord]] = {}
     for group in groups.values():
         first, name = group[0], group[0].name
         if not named and apart:  # `learning_rate=0.05, type=pcgrad`
-            mine = settings(first)
+            mine = settings(first.recipe)
             name = ", ".join(f"{key.rpartition('.')[2]}={words(mine.get(key), 30)}" for key in apart[:3])
         arms[name if name not in arms else f"{name} ({first.root.name})"] = group
     return arms
-
-
-def differing(runs: Sequence[RunRecord]) -> list[str]:
-    """Keys whose values are not the same in all of them."""
-    tables = [settings(run) for run in runs]
-    keys = list(dict.fromkeys(key for table in tables for key in table))
-    return [key for key in keys if any(table.get(key) != tables[0].get(key) for table in tables[1:])]
 
 
 def arm_curves(arms: Arms) -> Section | None:
@@ -66,15 +49,14 @@ def arm_curves(arms: Arms) -> Section | None:
     others = [
         panel(key, _lines(arms, key)) for key in FIRST if any(key in run.keys for g in arms.values() for run in g)
     ]
-    main = panel("accuracy", _lines(arms, keys[0]))
+    main = panel("accepted@1", _lines(arms, keys[0]))
     clocks = {name: clock(group[0]) for name, group in arms.items()}
     data = {"main": main, "skills": skills, "others": others, "marks": marks(first), "clock": clock(first),
             "clocks": clocks}  # fmt: skip
     seeds = max(len(group) for group in arms.values())
     band = "the range over seeds" if seeds > 1 else "its 95 % Wilson interval"
-    note = (
-        f"Held-out accuracy of each arm; the band is {band}. Answers, tokens and time are those of an arm's first seed."
-    )
+    first_seed = "Answers, tokens and time are those of an arm's first seed."
+    note = f"accepted@1 on dev problems of each arm; the band is {band}. {first_seed}"
     return section("curves", "curves", "Learning curves", data, METRICS, note)
 
 
@@ -127,7 +109,7 @@ def arm_matrix(arms: Arms) -> list[Section]:
         data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
                 "row_title": "trained on", "column_title": "success on", "certain": certain}  # fmt: skip
         how = f"95 % t interval over {len(tables)} seeds." if len(tables) > 1 else ONE_RUN[certain]
-        note = f"{name}: change of held-out success while the row's skill was trained; {how} {ALONE}"
+        note = f"{name}: change of success on dev problems while the row's skill was trained; {how} {ALONE}"
         title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
         matrices.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
     return matrices

@@ -14,7 +14,8 @@ from rlvrlab.evals.matching import matching
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.final import standing
-from rlvrlab.report.gather.arms import APART, Arms, arm_curves, arm_matrix, arm_pareto, arms_of, differing, settings
+from rlvrlab.record.settings import APART, differing, settings
+from rlvrlab.report.gather.arms import Arms, arm_curves, arm_matrix, arm_pareto, arms_of
 from rlvrlab.report.gather.cards import CardRecord, end_cards
 from rlvrlab.report.gather.evaluation import (
     EvaluationRecord,
@@ -71,14 +72,14 @@ FACTS = ("arm", "run", "seed", "status", "steps", "result", "low", "high", "meas
 
 def _runs_table(arms: Arms) -> Section:
     """Every run with its result and the keys that differ: to sort, to group by arm, to draw against each other."""
-    keys = differing([run for group in arms.values() for run in group])
+    keys = differing([settings(run.recipe) for group in arms.values() for run in group])
     rows = []
     for name, group in arms.items():
         for run in group:
             last = run.metrics[-1].row.get("step") if run.metrics else None
             found = result(run)[:1]
             told = [(rounded(one.accuracy), rounded(one.low), rounded(one.high), one.role) for one in found]
-            mine, seed = settings(run), words(run.recipe.get("seed", "?"), 20)
+            mine, seed = settings(run.recipe), words(run.recipe.get("seed", "?"), 20)
             numbers = told[0] if told else (None, None, None, "")
             changed = [_plain(mine.get(key)) for key in keys]
             rows.append([name, run.root.name, seed, run.status, last, *numbers, *changed])
@@ -94,8 +95,8 @@ def _plain(value: Any) -> float | str | None:
 
 
 def _recipe_diff(arms: Arms) -> Section:
-    first = [group[0] for group in arms.values()]
-    rows = [[key, *(words(settings(run).get(key), 200) for run in first)] for key in differing(first)]
+    first = [settings(group[0].recipe) for group in arms.values()]
+    rows = [[key, *(words(table.get(key), 200) for table in first)] for key in differing(first)]
     note = "Only keys that differ." if rows else "The recipes are the same, up to the seed."
     data = {"columns": ["key", *arms], "rows": rows, "command": ""}
     return section("recipe", "table", "Recipe diff", data, "config.json", note)

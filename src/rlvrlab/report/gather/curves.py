@@ -30,14 +30,14 @@ def curves(run: RunRecord) -> Section | None:
     names = [key for key in (*FIRST, *sorted(run.keys)) if key not in taken and not key.endswith(("_low", "_high"))]
     others = [panel(key, [{"name": key, "key": key, **thinned(run.series(key))}]) for key in dict.fromkeys(names)]
     data = {
-        "main": panel("accuracy", main),
+        "main": panel("accepted@1", main),
         "skills": skills,
         "others": [one for one in others if len(one["series"][0]["x"]) > 1],
         "marks": marks(run),
         "clock": clock(run),
     }
     note = (
-        "Held-out accuracy with its 95 % Wilson interval; "
+        "accepted@1 on dev problems with its 95 % Wilson interval; "
         "the other line is the share of sampled training answers that are right."
     )
     return section("curves", "curves", "Learning curves", data, METRICS, note)
@@ -48,7 +48,7 @@ def _held_out(run: RunRecord, key: str) -> list[Fact]:
     name = key.removeprefix("val-core/").removesuffix("/acc")
     lines = [line for line in run.metrics if line.row.get(key) is not None]
     stayed = [line for line in lines if line.row.get("phase") not in run.controls]
-    curves = [{"name": f"held out: {name}", "key": key, **_measured(stayed, key)}] if stayed else []
+    curves = [{"name": f"dev: {name}", "key": key, **_measured(stayed, key)}] if stayed else []
     for phase in sorted(run.controls):
         branch = [line for line in lines if line.row.get("phase") == phase]
         before = [line for line in stayed if branch and line.number < branch[0].number][-1:]

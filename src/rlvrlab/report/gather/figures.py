@@ -43,7 +43,7 @@ def errors(run: RunRecord, answers: Answers) -> Section | None:
     if not held_out and not training:
         return None
     groups = [
-        {"name": "held out", "unit": "held-out answers", "bars": held_out, "source": METRICS},
+        {"name": "dev", "unit": "answers to dev problems", "bars": held_out, "source": METRICS},
         {"name": "training", "unit": "sampled answers of the steps shown", "bars": training, "source": "rollouts/"},
     ]
     return error_section([group for group in groups if group["bars"]], METRICS)

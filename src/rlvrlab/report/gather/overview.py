@@ -136,7 +136,8 @@ def _spans(run: RunRecord) -> list[Fact]:
             if number(row[key]) is not None:
                 bounds = {side: rounded(row.get(f"{key}_{side}")) for side in ("low", "high")}
                 source = place(METRICS, line.number, row["step"], key)
-                points.append({"value": rounded(row[key]), **bounds, "from": source})
+                late = {"late": True} if not points and row.get("phase_step") else {}
+                points.append({"value": rounded(row[key]), **bounds, "from": source} | late)
         for phase, points in ((phase, points) for phase, points in by_phase.items() if points):
             best = max(points, key=lambda point: (point["value"] or 0.0, -point["from"]["step"]))
             data = key.removeprefix("val-core/").removesuffix("/acc")

@@ -121,7 +121,7 @@ def stage_matrix(run: RunRecord) -> Section | None:
     data = {"rows": [stage["skill"] for stage in table.stages], "columns": table.skills, "cells": table.cells(),
             "row_title": "trained on", "column_title": "success on", "certain": table.certain}  # fmt: skip
     note = (
-        f"Change of held-out success while the row's skill was trained; {ONE_RUN[table.certain]} {ALONE} "
+        f"Change of success on dev problems while the row's skill was trained; {ONE_RUN[table.certain]} {ALONE} "
         "A report of several seeds has intervals over seeds."
     )
     return section("interference", "matrix", "Interference", data, METRICS, note)

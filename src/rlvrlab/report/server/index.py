@@ -23,7 +23,7 @@ BODY = """<header class="top"><div><p class="kind">Dashboard</p><h1>Runs in {roo
 <p id="empty" class="empty" hidden></p>
 <noscript><p>The list needs its script; <code>rlvr runs</code> prints the same.</p></noscript></main>
 </div>
-<footer>Accuracy in % with its 95&nbsp;% interval: on test problems, and beside it on dev problems, which decide
+<footer>accepted@1 in % with its 95&nbsp;% interval: on test problems, and beside it on dev problems, which decide
 early stops and the best checkpoint; all curves are of dev and have the same scale.
 <kbd>/</kbd> searches, a heading sorts, two ticked runs can be compared. This page reads; it changes
 nothing.</footer>

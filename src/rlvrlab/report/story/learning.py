@@ -41,7 +41,9 @@ def phases(run: RunRecord) -> Part | None:
     curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in accuracy_keys(run)}
     course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
-    picture = pictures.lines("Held-out accuracy", curves, "accuracy", [(m["x"], m["name"]) for m in marks(run)])
+    picture = pictures.lines(
+        "Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in marks(run)]
+    )
     told = gain_lines(on_test(read_cards(run.root))) or [_change(name, entry) for name, entry in found.items()]
     told.append(better_before(run.root))
     return Part(tables, {"learning": picture}, [line for line in told if line])
@@ -50,9 +52,10 @@ def phases(run: RunRecord) -> Part | None:
 def _change(phase: str, entry: dict[str, Any]) -> str:
     first, last = entry["before"], entry["last"]
     moved = change(*((one["accuracy"], (one["low"], one["high"])) for one in (first, last)))
+    since = f" (at step {first['step']})" if first.get("late") else ""
     beyond = "beyond chance" if moved["low"] > 0 or moved["high"] < 0 else "which may be chance"
     return (
-        f"**{phase}** took held-out accuracy (dev, greedy) from {100 * first['accuracy']:.1f} % to "
+        f"**{phase}** took accepted@1 on dev problems from {100 * first['accuracy']:.1f} %{since} to "
         f"{100 * last['accuracy']:.1f} %: {points(moved['value'])} points"
         f"{bracket(moved['low'], moved['high'], 100, 1)}, {beyond}."
     )

@@ -26,8 +26,10 @@ def points(value: float) -> str:
 
 def share_words(point: Mapping[str, Any] | None) -> str:
     """A share in per cent with its interval, as `63.3 [50.7, 74.4]`, or a dash where it is not known."""
-    value, low, high = ((point or {}).get(key) for key in ("value", "low", "high"))
-    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}"
+    known = point or {}
+    value, low, high = (known.get(key) for key in ("value", "low", "high"))
+    late = f" at step {known['from']['step']}" if known.get("late") else ""
+    return "–" if value is None else f"{100 * value:.1f}{bracket(low, high, 100, 1)}{late}"
 
 
 def bracket(low: float | None, high: float | None, scale: float = 1.0, digits: int = 2) -> str:

@@ -49,7 +49,7 @@ def skills(run: RunRecord) -> Part | None:
     drawn = {skill: [(one.step, one.share) for one in course] for skill, course in courses.items()}
     changes = [(one.skill, -one.lost, _negative(one.lost_high), _negative(one.lost_low)) for one in ends]
     shown = {
-        "forgetting_curves": pictures.lines("Success on every skill", drawn, "held-out success", marks),
+        "forgetting_curves": pictures.lines("Success on every skill", drawn, "success on dev problems", marks),
         "skills_end": pictures.bars("Change since each skill's peak", changes, "end − peak"),
     }
     if table.complete:

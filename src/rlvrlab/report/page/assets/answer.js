@@ -61,7 +61,7 @@ function viewOverview(data) {
           : null,
         progressBar(data.progress),
       ),
-      main.length ? curvePlot(app.sections.curves, main, { title: "Accuracy by step", height: 250 }) : null,
+      main.length ? curvePlot(app.sections.curves, main, { title: "accepted@1 by step", height: 250 }) : null,
     ),
     resultTiles(data),
     el(
@@ -105,7 +105,7 @@ function resultTiles(data) {
   data.headline.forEach((one, i) => {
     const moved = one.last.from.line !== one.before.from.line;
     const note = [
-      `${points(one.last.value - one.before.value)} points since ${percent(one.before.value)}; best `,
+      `${points(one.last.value - one.before.value)} points since ${percent(one.before.value)}${one.before.late ? ` at step ${one.before.from.step}` : ""}; best `,
       sourced(percent(one.best.value), one.best.from),
       ` at step ${one.best.from.step}`,
     ];

@@ -1,4 +1,4 @@
-// Metrics over steps: held-out accuracy large, skills as small multiples, every other metric on demand.
+// Metrics over steps: accepted@1 on dev problems large, skills as small multiples, every other metric on demand.
 
 const isShare = (key) =>
   /(\/acc|acc_|rate|ratio$|zero_variance|clipfrac|suspicious)/.test(key) && !/\/ratio$/.test(key);
@@ -108,8 +108,8 @@ function viewCurves(data, section) {
       body,
       data.main.series.length
         ? curvePlot(section, data.main.series, { title: "Accuracy", height: 320 })
-        : el("p.empty", "No accuracy is recorded yet."),
-      data.skills.length ? [el("h3", "By skill, held out"), el("div.multiples", data.skills.map(small))] : null,
+        : el("p.empty", "No accepted@1 is recorded yet."),
+      data.skills.length ? [el("h3", "By skill, on dev problems"), el("div.multiples", data.skills.map(small))] : null,
       data.others.length ? metricsBrowser(data.others, small, (app.memory[section.id] ??= {})) : null,
     );
   draw();

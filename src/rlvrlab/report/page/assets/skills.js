@@ -51,7 +51,7 @@ function viewForgetting(data) {
       const lost = curve.lost.low > 0 ? `−${(100 * curve.lost.value).toFixed(0)}` : "";
       svg.append(lettering("point-name", box.right + 6, toY(curve.y.at(-1)) + 4, `${curve.name} ${lost}`));
     });
-  const plot = linePlot("Held-out success on each skill", data.curves, {
+  const plot = linePlot("Success on dev problems, by skill", data.curves, {
     height: 300,
     marks: data.marks,
     y: (v) => percent(v, 0),

@@ -54,7 +54,7 @@ function curve(values, high) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const x = (i) => 3 + (i * (width - 6)) / (values.length - 1);
   const y = (v) => height - 3 - (high > 0 ? (v * (height - 6)) / high : 0);
-  const label = `held-out accuracy from ${(100 * values[0]).toFixed(1)} to ${(100 * values.at(-1)).toFixed(1)} per cent`;
+  const label = `accepted@1 on dev problems from ${(100 * values[0]).toFixed(1)} to ${(100 * values.at(-1)).toFixed(1)} per cent`;
   for (const [key, value] of Object.entries({ width, height, role: "img", "aria-label": label })) svg.setAttribute(key, value);
   const line = document.createElementNS(svg.namespaceURI, "polyline");
   line.setAttribute("class", "line");
