@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.extras import Lookup
@@ -102,6 +102,14 @@ class Engine(Sampler, Trainable, Protocol):
 
     def load_vectors(self, folder: Path) -> dict[str, Vector]:
         """Back from `save_vectors`."""
+
+
+@runtime_checkable
+class KnowsUntrained(Protocol):
+    """An engine that can tell which tokens its model will never write, however it is trained."""
+
+    def untrained(self, texts: Sequence[str]) -> list[str]:
+        """The tokens in these texts that no training moved before and this one will not move either."""
 
 
 class EngineTable(PluginTable, ABC):

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from rlvrlab.data.roles import Use
+from rlvrlab.engines.base import KnowsUntrained
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
@@ -105,6 +106,18 @@ def note_long_references(lab: Lab) -> None:
     if longer:
         what = f"rollout.max_tokens = {limit}: {longer} of {len(golds)} right answers that are known need more"
         note("warning", f"{what}, up to {max(lengths)} tokens; raise it, or they can never be given")
+
+
+def note_untrained_tokens(lab: Lab) -> None:
+    """Note that right answers hold tokens which this model never learnt and adapters cannot teach it."""
+    env, some = lab.env, lab.train[:SOME]
+    texts = [gold for problem in some if (gold := env.gold(problem)) is not None]
+    texts += [turn for problem in some for turn in env.gold_turns(problem)] if isinstance(env, ShowsTurns) else []
+    names = lab.engine.untrained(texts) if isinstance(lab.engine, KnowsUntrained) else []
+    if names:
+        what = f"the model never learnt {' and '.join(names)}, which right answers hold, and adapters do not move them"
+        asked = "env.style=fence asks for tool calls without them; or train all parameters (engine.lora_rank=0)"
+        note("warning", f"engine.model: {what}: it will write other tokens in their place; {asked}")
 
 
 def pays_backwards(paid: Sequence[Tried]) -> str:

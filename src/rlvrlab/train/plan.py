@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.checks import note_long_references, ready_lab
+from rlvrlab.train.checks import note_long_references, note_untrained_tokens, ready_lab
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import TrainingProtocol
 from rlvrlab.train.state import Memory, State
@@ -98,6 +98,7 @@ def estimate(resolved: Resolved) -> list[Estimate]:
     """Phase by phase; a phase that cannot start on an untrained policy (DPO) is left out."""
     lab = ready_lab(resolved)
     note_long_references(lab)
+    note_untrained_tokens(lab)
     some = lab.dev[:SOME]
     eval_s = _seconds(lambda: greedy(lab.engine, lab.env, some, resolved.recipe.rollout.max_tokens))
     eval_s *= len(lab.dev) / max(1, len(some))

@@ -20,7 +20,14 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.train import checkpoint, integrity, run_folder
-from rlvrlab.train.checks import hidden_keys, note_long_references, ready, ready_lab, refuse_secrets
+from rlvrlab.train.checks import (
+    hidden_keys,
+    note_long_references,
+    note_untrained_tokens,
+    ready,
+    ready_lab,
+    refuse_secrets,
+)
 from rlvrlab.train.lab import Lab, build_supplies
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.state import State
@@ -47,6 +54,7 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
     with hearing(lambda _, words: told.append(words)):
         lab = ready_lab(resolved)
         note_long_references(lab)
+        note_untrained_tokens(lab)
     find_sinks(resolved)
     run = run_folder.create(lab, command)
     with closing(run):

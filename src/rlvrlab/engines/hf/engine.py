@@ -21,6 +21,7 @@ from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.memory import held_by_others, out_of_memory
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
 from rlvrlab.engines.hf.sampler import HfSampler
+from rlvrlab.engines.hf.untrained import untrained
 from rlvrlab.engines.hf.vectors import FlatOptimizer, Trainable, combine, gramian
 from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
@@ -208,6 +209,14 @@ class HfEngine:
 
     def release(self, vectors: Sequence[Tensor]) -> None:
         """Python's garbage collector does it."""
+
+    def untrained(self, texts: Sequence[str]) -> list[str]:
+        """Named tokens whose rows of the output layer were never trained and stay as they are beside an adapter."""
+        head, inner = self.model.get_output_embeddings(), self.tokenizer.inner
+        if self.peft is None or head.weight.requires_grad or hasattr(head, "lora_A"):
+            return []
+        held = {token for text in texts for token in self.tokenizer.encode(text)} & inner.added_tokens_decoder.keys()
+        return inner.convert_ids_to_tokens(untrained(head.weight.detach(), sorted(held)))
 
     def save(self, folder: Path) -> None:
         """Trainer state, the merged model in huggingface/, and the adapter in PEFT's layout."""
