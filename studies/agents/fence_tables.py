@@ -82,8 +82,8 @@ def by_tool(runs: dict[str, dict[str, Any]]) -> list[str]:
 
 def training(run: dict[str, Any]) -> list[str]:
     """GRPO's own episodes, update by update."""
-    heads = ["update", "right, %", "dead groups, %", "turns", "failed calls, %", "cosine Python/SQL", "tokens", "entropy",
-             "gradient norm"]  # fmt: skip
+    heads = ["update", "right, %", "dead groups, %", "turns", "failed calls, %", "cosine Python/SQL", "tokens",
+             "entropy", "gradient norm"]  # fmt: skip
     lines = [f"| {' | '.join(heads)} |", "| " + " | ".join(["---"] * len(heads)) + " |"]
     for values in run["rows"]:
         row = dict(zip(run["columns"], values, strict=True))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "studies" / "agents"))
-import fence_tables  # noqa: E402
+import fence_tables
 
 
 def test_untrained_answers_are_counted_by_what_they_lack() -> None:
