@@ -48,7 +48,7 @@ def speed() -> list[str]:
 
 def on_h200() -> list[str]:
     """Steps, whole evaluations, kernels and sampling on one GPU, alone on it."""
-    return steps_on_h200() + whole_evaluations() + ways_of_an_update() + sampling_beside_vllm()
+    return steps_on_h200() + whole_evaluations() + ways_of_an_update() + sampling()
 
 
 def steps_on_h200() -> list[str]:
@@ -96,11 +96,16 @@ def ways_of_an_update() -> list[str]:
     return table(head, rows)
 
 
-def sampling_beside_vllm() -> list[str]:
+def sampling() -> list[str]:
+    """The two models that were sampled beside vLLM."""
+    return sampling_beside_vllm("h200_sampling_vllm") + sampling_beside_vllm("h200_sampling_vllm_135m")
+
+
+def sampling_beside_vllm(file: str) -> list[str]:
     """Tokens per second of the embedded sampler, a vLLM server and LLM.generate."""
     columns = ("ours", "offline", "served", "served, base", "served, seeded")
     rows = []
-    for one in sorted(found("h200_sampling_vllm")["rows"], key=lambda one: one["batch"]):
+    for one in sorted(found(file)["rows"], key=lambda one: one["batch"]):
         told = [
             f"{one['median'][name]:,}" + (f" ({one['ours_over'][name]:.1f})" if name != "ours" else "")
             if name in one["median"] else "–"
@@ -185,7 +190,7 @@ def cluster() -> list[str]:
     """verl with vLLM on one GPU beside the hf engine, and what else that round measured."""
     round_ = found("h200_verl")
     parts = (_curves, _made_again, _evaluated, _guarded, _actor, _replicas, _sampled, _ladder, _differences)
-    return [line for part in parts for line in part(round_)]
+    return [line for part in parts for line in part(round_)] + _later()
 
 
 def _curves(round_: Any) -> list[str]:
@@ -324,6 +329,22 @@ def _differences(round_: Any) -> list[str]:
             for names in (("one", "oneb"), ("two", "twob"))
         )
         lines.append(f"{key}, one server / two: {one / two:.2f}")
+    return lines
+
+
+def _later() -> list[str]:
+    """Runs of later rounds: which updates each start made, what was merged, and what the merged model scored."""
+    kept = json.loads((RESULTS / "h200_verl.json").read_text(encoding="utf-8"))
+    lines = []
+    for round_ in kept["later"]:
+        for name, one in round_["found"].items():
+            made = one.get("updates by start", [[row["step"] for row in one["updates"]]])
+            starts = ", then ".join(f"{steps[0]}–{steps[-1]}" for steps in made)
+            told = f"{name} ({round_['code']['commit']}): updates {starts}; merged {one['merged']}"
+            if card := one["evaluated"]:
+                score, low, high = (100 * card[f"accepted_at_1{end}"] for end in ("", "_low", "_high"))
+                told += f"; update {card['step']}: {score:.1f} % [{low:.1f}, {high:.1f}] of {card['problems']}"
+            lines.append(told)
     return lines
 
 

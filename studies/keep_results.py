@@ -20,13 +20,19 @@ COLUMNS = (
     "step", "phase", "train/acc", "critic/rewards/mean", "actor/entropy", "actor/grad_norm", "groups/zero_variance",
     "response_length/mean", "time/step_s",
 )  # fmt: skip
+WHERE_THERE = (
+    "agent/turns", "agent/calls", "agent/failed_calls", "surgery/cosine/python/sql",
+    "credit/steps", "credit/known", "credit/nonzero",
+)  # fmt: skip
+"""Columns of runs with tools, and of credit; left out where no step has them."""
 
 
 def small(folder: Path) -> dict:
     """One run as plain data of a few kilobytes."""
     info, config, rows = read_info(folder), read_config(folder), read_metrics(folder)
     validation = [key for key in rows[-1] if key.startswith("val-core/") and key.endswith(("/acc", "_low", "_high"))]
-    columns = [*COLUMNS, *validation]
+    more = [key for key in WHERE_THERE if any(key in row for row in rows)]
+    columns = [*COLUMNS, *more, *validation]
     return {
         "command": [_portable(word) for word in info.get("command", ())],
         "machine": info.get("machine"),

@@ -43,6 +43,7 @@ GOALS = (
 CURVES = {
     "entropy": "actor/entropy", "dead_groups": "groups/zero_variance", "tokens": "response_length/mean",
     "step_s": "time/step_s", "sample_s": "time/sample_s", "update_s": "time/update_s", "right": "train/acc",
+    "grad_norm": "actor/grad_norm",
 }  # fmt: skip
 CREDIT = {"traced": "credit/traced", "located": "credit/located", "seconds": "time/credit_s"}
 """Of every step of a training with blame by execution."""

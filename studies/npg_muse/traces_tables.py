@@ -1,0 +1,113 @@
+"""Tables of the runs on solver traces: python studies/npg_muse/traces_tables.py
+
+Reads results/qwen_traces.json (made by keep_traces.py) and, for SFT without traces, results/qwen_coder.json. What
+exam_tables.py prints of the first file comes first; trainings that time cut are in no difference. Then by task and
+level, how training went, what kind of error the answers are, and SFT with and without traces side by side.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from exam_tables import Exams, arm_table, difference_table, label, markdown, points  # noqa: E402
+
+TRACES, WITHOUT = (HERE / "results" / f"{name}.json" for name in ("qwen_traces", "qwen_coder"))
+FORMS = {"right": "{:.3f}", "dead_groups": "{:.2f}", "entropy": "{:.3f}", "grad_norm": "{:.2f}", "tokens": "{:.0f}",
+         "step_s": "{:.0f}"}  # fmt: skip
+ERRORS = ("none", "wrong_answer", "rule", "syntax", "format")
+TEN = 10
+
+
+def named(exams: Exams, arm: str) -> str:
+    """An arm in words, marked where time cut it."""
+    return label(arm) + (" (cut by time)" if exams.arms[arm].get("cut") else "")
+
+
+def by_level(exams: Exams, levels: list[int]) -> str:
+    """Right answers of every task and level: means of the kinds that were whole on all seeds, GRPO run by run."""
+    columns = {"base": ["base"], "sft, 3 runs": exams.whole("sft"), "more_sft, 3 runs": exams.whole("more_sft")}
+    columns |= {named(exams, arm): [arm] for arm in sorted(exams.arms) if arm.startswith("grpo")}
+    means = [np.mean([exams.scores("np", "greedy", arm) for arm in arms], axis=0) for arms in columns.values()]
+    places = list(zip(exams.skills["np"], levels, strict=True))
+    rows = []
+    for place in sorted(set(places)):
+        own = [i for i, one in enumerate(places) if one == place]
+        rows.append([place[0], str(place[1]), *(f"{100 * mean[own].mean():.1f}" for mean in means)])
+    return markdown(["task", "level", *columns], rows)
+
+
+def training(exams: Exams) -> str:
+    """Mean of the first three steps → of the last five."""
+    rows = []
+    for arm, facts in exams.arms.items():
+        if curves := facts.get("curves"):
+            ends = [(np.mean(curves[key][:3]), np.mean(curves[key][-5:])) for key in FORMS]
+            forms = zip(FORMS.values(), ends, strict=True)
+            cells = [" → ".join(form.format(one) for one in pair) for form, pair in forms]
+            rows.append([named(exams, arm), *cells, f"{facts['train_s'] / 60:.1f}"])
+    heads = ["right, all training answers", "dead groups", "entropy", "gradient norm", "tokens per answer"]
+    return markdown(["arm", *heads, "seconds per step", "minutes of training"], rows)
+
+
+def by_tens(exams: Exams) -> str:
+    """Training answers that were right, in stretches of ten updates."""
+    curves = {arm: facts["curves"]["right"] for arm, facts in exams.arms.items() if "curves" in facts}
+    starts = range(0, max(map(len, curves.values())), TEN)
+    rows = [
+        [named(exams, arm), *(f"{100 * np.mean(one[i : i + TEN]):.1f}" if one[i:] else "–" for i in starts)]
+        for arm, one in curves.items()
+    ]
+    return markdown(["training answers right, %", *(f"updates {i + 1}–{i + TEN}" for i in starts)], rows)
+
+
+def errors(exams: Exams) -> str:
+    """How greedy test answers were judged."""
+    rows = [
+        [named(exams, arm), *(str(facts["errors"].get(f"np: {kind}", 0)) for kind in ERRORS)]
+        for arm, facts in exams.arms.items()
+    ]
+    return markdown(["of 360 test answers", "right", "not the best", "breaks a rule", "unreadable", "no answer"], rows)
+
+
+def beside_without(exams: Exams, without: Exams) -> str:
+    """SFT with and without traces, by seed; another day, other code and other limits on tokens."""
+    pairs = [
+        [100 * float(np.mean([one.scores("np", "greedy", arm)])) for one in (without, exams)]
+        for arm in exams.whole("sft")
+    ]
+    rows = [[f"sft {i}", *(f"{one:.1f}" for one in pair)] for i, pair in enumerate(pairs)]
+    for row, (before, after) in zip(rows, pairs, strict=True):
+        row.append(points((after - before) / 100))
+    return markdown(["40 SFT updates", "answers alone", "traces", "difference, points"], rows)
+
+
+def tasks_beside_without(exams: Exams, without: Exams) -> str:
+    """The same by task, mean over seeds."""
+    tasks = sorted(set(exams.skills["np"]))
+    rows = []
+    for words, one in (("answers alone", without), ("traces", exams)):
+        mean = np.mean([one.scores("np", "greedy", arm) for arm in one.whole("sft")], axis=0)
+        own = [[i for i, name in enumerate(one.skills["np"]) if name == task] for task in tasks]
+        rows.append([words, *(f"{100 * mean[places].mean():.1f}" for places in own)])
+    return markdown(["40 SFT updates, 3 runs", *tasks], rows)
+
+
+def main() -> None:
+    """Print all tables."""
+    made: dict[str, Any] = json.loads(TRACES.read_text(encoding="utf-8"))
+    exams, without = Exams(TRACES), Exams(WITHOUT)
+    beside = (beside_without(exams, without), tasks_beside_without(exams, without))
+    shown = (arm_table(exams), difference_table(exams), by_level(exams, made["levels"]["np"]), training(exams))
+    for table in (*shown, by_tens(exams), errors(exams), *beside):
+        print(f"{table}\n")
+
+
+if __name__ == "__main__":
+    main()
