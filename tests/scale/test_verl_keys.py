@@ -116,6 +116,7 @@ def test_what_verl_cannot_honour_is_refused_by_name(recipe: Path, override: str,
         '[protocol]\ntype = "sequential"\n',
         '[protocol]\ntype = "curriculum"\nlengths = [8]\n',
         '[filter]\ndead_groups = "refill"\n[protocol]\ntype = "single"\n',
+        '[filter]\ndead_groups = "count"\n',
     ],
 )
 def test_plug_ins_that_need_more_than_verl_has(recipe: Path, table: str) -> None:

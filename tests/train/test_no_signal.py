@@ -56,6 +56,24 @@ def test_no_signal_steps_end_the_phase(tmp_path: Path) -> None:
     assert runs.read_info(folder)["status"] == "finished"
 
 
+@pytest.mark.parametrize(
+    "words", [(), ("objective.type=ppo_clip", "objective.aggregation=seq-mean-token-mean"), ("surgery.type=mean",)]
+)
+def test_groups_that_are_counted_shorten_the_step_as_those_that_are_kept(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    rows = {}
+    for dead in ("keep", "count", "drop"):
+        asked = (f"filter.dead_groups={dead}", "grpo.minibatches=1", *words)
+        folder = runs.run(tmp_path / dead, *asked, text=runs.ONLINE).folder
+        rows[dead] = [row for row in grpo_rows(folder) if row["groups/live"]]
+    assert any(row["groups/zero_variance"] for row in rows["keep"])
+    for name in ("actor/grad_norm", "train/acc"):
+        kept, counted, dropped = ([row[name] for row in rows[dead]] for dead in ("keep", "count", "drop"))
+        assert counted == pytest.approx(kept, rel=1e-9)
+        assert name == "train/acc" or any(a > 1.01 * b for a, b in zip(dropped, counted, strict=True))
+
+
 @pytest.mark.parametrize("dead", ["keep", "drop", "refill"])
 def test_every_answer_unjudged(tmp_path: Path, dead: str) -> None:
     folder = runs.run(

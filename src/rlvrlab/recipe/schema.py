@@ -128,8 +128,10 @@ class Correction(Section):
 class Filter(Section):
     """Groups whose answers all earned the same teach nothing."""
 
-    dead_groups: Literal["keep", "drop", "refill"] = Field(
-        "drop", description="keep them in the loss's mean, drop them, or sample other problems instead"
+    dead_groups: Literal["keep", "count", "drop", "refill"] = Field(
+        "drop",
+        description="keep them in the loss's mean, count them there without computing them, drop them, or sample "
+        "other problems instead",
     )
     max_refills: CountOrZero = Field(3, description="extra collections per step at most")
 

@@ -14,7 +14,7 @@ from rlvrlab.batch import TokenBatch
 from rlvrlab.objectives.correction import CorrectedInUpdate, with_sample_size
 from rlvrlab.stopwatch import timed
 from rlvrlab.surgery.base import Scene
-from rlvrlab.train.batches import correction_of, metrics_of, minibatches, penalises_reward, training_batch
+from rlvrlab.train.batches import assemble, correction_of, metrics_of, minibatches, penalises_reward, training_batch
 from rlvrlab.train.collection import aged, collect_groups
 from rlvrlab.train.credit.credited import step_rows
 from rlvrlab.train.credit.methods import credit_of
@@ -24,7 +24,7 @@ from rlvrlab.train.lab import Lab, shows_answers
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.protocols.base import stage_at
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import Applied, apply, gradients, learning_rate, mean_metrics, operate, shares
+from rlvrlab.train.update import Applied, apply, counted_share, gradients, learning_rate, mean_metrics, operate, shares
 from rlvrlab.types import Objective, Problem, Rollout
 
 
@@ -63,12 +63,16 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         asked = {"reused": reused, "critic": critic, "weighed": objective is estimators.objective}
         batch, counts = training_batch(used, engine, recipe, estimators.advantage, **asked)
         batch = credits.on(batch, used) if credits else batch
+        counted = 1.0
+        if recipe.filter.dead_groups == "count":
+            whole = assemble(rollouts, recipe.rollout.max_tokens).scale
+            counted = counted_share(batch.scale, whole, objective.aggregation)
     # update
     applied: list[Applied] = []
     with timed("update"):
         parts = minibatches(batch, phase.minibatches, phase.epochs, recipe.seed, phase.name, state.phase_step)
         for i, part in enumerate(parts):
-            one, memory = update(lab, phase, now, memory, part, used, objective, i)
+            one, memory = update(lab, phase, now, memory, part, used, objective, i, counted)
             applied.append(one)
     updated = with_sample_size(mean_metrics([one.metrics for one in applied]))
     metrics |= counts | updated | phase.fit_critic(engine, batch)
@@ -155,8 +159,10 @@ def update(
     used: Sequence[Rollout],
     objective: Objective,
     part: int,
+    counted: float,
 ) -> tuple[Applied, Memory]:
-    """One optimiser step on a part of the collection; `used` are the rollouts the whole collection is made of."""
+    """One optimiser step on a part of the collection; `used` are the rollouts the whole collection is made of, and
+    `counted` is what their loss counts in the mean."""
     settings, engine, surgery = lab.recipe.optimizer, lab.engine, lab.surgery
     rate = learning_rate(phase.learning_rate, now.phase_step, phase.steps, settings)
     groups, rates = {"all": batch}, {"all": [0.0]}
@@ -183,7 +189,7 @@ def update(
             now.events.append(("surgery", str(error)))
             return Applied(metrics, skipped=True), memory
         memory, metrics = replace(memory, surgery=remembered), metrics | more
-    applied, kept = apply(engine, found, weight_S, rate, settings.max_grad_norm, lab.guard, now, memory.guard)
+    applied, kept = apply(engine, found, counted * weight_S, rate, settings.max_grad_norm, lab.guard, now, memory.guard)
     return Applied(applied.metrics | metrics, applied.skipped), replace(memory, guard=kept)
 
 

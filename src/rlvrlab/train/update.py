@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, TokenBatch
+from rlvrlab.batch import Floats, Scale, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.stopwatch import timed
@@ -208,6 +208,12 @@ def shares(rows_S: Sequence[int] | Floats, tokens_S: Sequence[int] | Floats, agg
         return np.ones(len(rows_S))
     count_S = np.asarray(tokens_S if aggregation == "token-mean" else rows_S, dtype=np.float64)
     return count_S / max(1.0, float(count_S.sum()))
+
+
+def counted_share(computed: Scale, whole: Scale, aggregation: Aggregation) -> float:
+    """What the loss of the rows that are computed counts in the mean over all, the others being zero."""
+    rows, tokens = (computed.rows, whole.rows - computed.rows), (computed.tokens, whole.tokens - computed.tokens)
+    return float(shares(rows, tokens, aggregation)[0])
 
 
 def mean_metrics(rows: Sequence[dict[str, float]]) -> dict[str, float]:

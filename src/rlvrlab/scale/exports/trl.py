@@ -111,7 +111,7 @@ def refusals(resolved: Resolved) -> list[str]:
 
 def _refused(recipe: Recipe) -> Iterator[str]:
     """What TRL does otherwise with groups, penalty, optimiser, engine, advantage, objective and minibatches."""
-    if recipe.filter.dead_groups != "keep":
+    if recipe.filter.dead_groups not in ("keep", "count"):
         yield "filter.dead_groups: TRL keeps groups without signal in the mean; export with filter.dead_groups=keep"
     if recipe.kl.coef and (recipe.kl.estimator != "k3" or recipe.kl.place != "loss"):
         yield "kl.estimator, kl.place: TRL's penalty is k3 in the loss; export with both so, or kl.coef=0"

@@ -95,6 +95,8 @@ def _refused_plugins(resolved: Resolved) -> list[str]:
     if protocol is not None and resolved.recipe.filter.dead_groups == "refill":
         why = "verl would take replacements from the problems of later steps"
         found.append(f'filter.dead_groups: with a protocol {why}; use "drop" or "keep"')
+    if resolved.recipe.filter.dead_groups == "count":
+        found.append('filter.dead_groups: verl takes its mean over the rows that it computes; use "keep" or "drop"')
     if protocol is not None and protocol.changes_length:
         found.append("protocol.lengths: verl has one longest answer for the whole run; leave it out")
     if protocol is not None and protocol.restarts_optimizer:
