@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,20 +55,15 @@ def parts(path: Path, overrides: Sequence[str]) -> list[Part]:
     whole = recipe_for_verl(path, overrides)
     made: list[Part] = []
     model: dict[str, Any] = {}
-    for why, phases in _runs(whole):
-        name = f"{whole.recipe.name}_{len(made) + 1}"
-        chosen = {"phases": phases, "name": name, **model}
-        made.append(_beside_verl(path, given, chosen, why) if why else _on_verl(path, given, chosen))
-        model = {"engine.model": name}
-    return made
-
-
-def _runs(whole: Resolved) -> Iterator[tuple[str, list[str]]]:
-    """Why verl does not train these phases, or an empty text with the one phase that it does."""
     why = {name: untrained(whole.phase(name)) for name in whole.recipe.phases}
     for _, names in groupby(whole.recipe.phases, key=lambda name: "" if why[name] else name):
         phases = list(names)
-        yield "; ".join(f"{name} {why[name]}" for name in phases if why[name]), phases
+        reasons = "; ".join(f"{name} {why[name]}" for name in phases if why[name])  # none: verl trains this one phase
+        name = f"{whole.recipe.name}_{len(made) + 1}"
+        chosen = {"phases": phases, "name": name, **model}
+        made.append(_beside_verl(path, given, chosen, reasons) if reasons else _on_verl(path, given, chosen))
+        model = {"engine.model": name}
+    return made
 
 
 def _on_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any]) -> Part:

@@ -37,7 +37,10 @@ async def compute_score(
     """The score and its named parts; every answer of a run has the same names."""
     job = current()
     problem = problem_of(job, extra_info or {}, ground_truth)
-    verdict = await _patiently(job, problem, solution_str)
+    async for last in tries():
+        verdict = await asyncio.wrap_future(_desk(job).hand_in(problem, solution_str))
+        if verdict.correct is not None or last:
+            break
     given = extra_info or {}
     answer = completion_of(job, solution_str, tuple(given.get(TOKENS, ())), given.get(EPISODE))
     return scored(job, problem, answer, verdict)
@@ -76,14 +79,6 @@ def problem_of(job: Job, extra_info: dict[str, Any], ground_truth: str) -> Probl
     if problem is None:
         raise UserError(f"{job.folder}: no problem {name!r}; train with the Parquet files of this folder")
     return problem
-
-
-async def _patiently(job: Job, problem: Problem, text: str) -> Verdict:
-    async for last in tries():
-        verdict = await asyncio.wrap_future(_desk(job).hand_in(problem, text))
-        if verdict.correct is not None or last:
-            break
-    return verdict
 
 
 async def tries() -> AsyncIterator[bool]:

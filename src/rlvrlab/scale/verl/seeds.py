@@ -50,11 +50,12 @@ class AnswerHooks:
 
 def answer_loop(**named: Any) -> Any:
     """An agent loop, as verl instantiates them."""
-    return _loop_class()(**named)
+    from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
+
+    return loop_class("RlvrAnswers", AnswerHooks, SingleTurnAgentLoop)(**named)
 
 
 @cache
-def _loop_class() -> Any:
-    from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
-
-    return type("RlvrAnswers", (AnswerHooks, SingleTurnAgentLoop), {})
+def loop_class(name: str, hooks: type, verls_own: type) -> Any:
+    """An agent loop of verl's with hooks before it: one class in a process, however many loops it has."""
+    return type(name, (hooks, verls_own), {})
