@@ -292,8 +292,7 @@ def _files(path: Path) -> Iterator[tuple[Role | None, Path]]:
 def _listed(choices: str, row: Row) -> Sequence[Any]:
     """The choices of a row: the list in a column, or the values of several columns, of which the last may be empty."""
     if choices in row or "," not in choices:
-        found: Sequence[Any] = filled(choices, row)
-        return found
+        return filled(choices, row)
     values = [row[name.strip()] for name in choices.split(",")]
     there = [value for value in values if value not in (None, "")]
     if values[: len(there)] != there:

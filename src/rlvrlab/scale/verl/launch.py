@@ -25,10 +25,11 @@ from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import changed_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.code_version import code_version
+from rlvrlab.scale.exports.folder import with_model
 from rlvrlab.scale.verl import CODE, PLAN
 from rlvrlab.scale.verl.checkpoints import complete_steps, mend_tracker
 from rlvrlab.scale.verl.data import memory
-from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
+from rlvrlab.scale.verl.export import OVERRIDES, check, prepare
 from rlvrlab.scale.verl.follow import Follower, on_record
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.keys import ROLLOUT, Settings, settings

@@ -70,7 +70,9 @@ def _on_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any]) ->
     """One phase on verl; its model does not exist yet, so the settings are checked with the recipe's own."""
     base = [*_words(given), f"phases={json.dumps(chosen['phases'])}"]
     dropped = refused_keys(recipe_for_verl(path, base))
-    neutral = {key: _neutral(key) for key in dropped}
+    usual = Recipe().model_dump()
+    neutral = {key: usual[table][name] for key in dropped for table, name in [key.split(".")]}
+    neutral |= {"data.test_file": NO_FILES} if "data.test_file" in dropped else {}
     known = {key: value for key, value in neutral.items() if value is not None}
     if problems := refusals(recipe_for_verl(path, [*base, *_words(known)])):
         raise RecipeError(problems)
@@ -86,13 +88,6 @@ def _beside_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any]
         settings = {"engine.type": "hf", **settings}
     load_recipe(path, _words({key: value for key, value in settings.items() if key != "engine.model"}))
     return Part("hf", chosen["phases"], why, [], _commands(path, settings))
-
-
-def _neutral(key: str) -> Any:
-    """The value of a key that says nothing."""
-    section, _, name = key.partition(".")
-    default = Recipe().model_dump()[section][name]
-    return NO_FILES if key == "data.test_file" else default
 
 
 def _words(settings: Mapping[str, Any]) -> list[str]:

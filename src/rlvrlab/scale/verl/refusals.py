@@ -24,8 +24,7 @@ REFUSED = {
 
 def online_phase(resolved: Resolved) -> OnlinePhase:
     """The one phase that verl trains."""
-    phase: OnlinePhase = resolved.phase(resolved.recipe.phases[0])
-    return phase
+    return resolved.phase(resolved.recipe.phases[0])
 
 
 def refusals(resolved: Resolved) -> list[str]:

@@ -102,8 +102,7 @@ class ManagerHooks:
         known = item.non_tensor_batch["extra_info"]
         known[TOKENS] = item.batch["responses"][:valid].tolist()
         known[EPISODE] = item.non_tensor_batch.get("tool_extra_fields", {}).get(EPISODE)
-        found: dict[str, Any] = await super().run_single(data)  # type: ignore[misc]
-        return found
+        return await super().run_single(data)  # type: ignore[misc]
 
 
 class Desk:
