@@ -57,11 +57,8 @@ class Mixture(BaseEnvironment):
     @cached_property
     def environments(self) -> list[Environment]:
         """The members, built from their tables."""
-        environments = []
-        for i, table in enumerate(self.members):
-            own = {key: value for key, value in table.items() if key != "label"}
-            environments.append(instantiate_part("env", own, f"mixture: members[{i}]", Path()))
-        return environments
+        own = [{key: value for key, value in table.items() if key != "label"} for table in self.members]
+        return [instantiate_part("env", table, f"mixture: members[{i}]", Path()) for i, table in enumerate(own)]
 
     judged_elsewhere = one_does("judged_elsewhere")  # it is what a step waits for
     runs_answers = one_does("runs_answers")

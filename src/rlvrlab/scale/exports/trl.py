@@ -77,8 +77,7 @@ class Exported(NamedTuple):
 
 def export(resolved: Resolved, folder: Path) -> Exported:
     """Write the whole folder; nothing is written while something is refused."""
-    problems = refusals(resolved)
-    if problems:
+    if problems := refusals(resolved):
         raise RecipeError(problems)
     resolved = with_model(resolved)
     wanted = settings(resolved)

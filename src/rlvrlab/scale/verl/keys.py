@@ -49,8 +49,7 @@ STORAGE_UNITS = 8
 
 def settings(resolved: Resolved, home: str) -> Settings:
     """verl's keys and values; `home` is the folder of the export as verl will see it. Raises RecipeError."""
-    problems = refusals(resolved)
-    if problems:
+    if problems := refusals(resolved):
         raise RecipeError(problems)
     phase = online_phase(resolved)
     found = {

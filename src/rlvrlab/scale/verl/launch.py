@@ -203,10 +203,9 @@ def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job
         told = summarise(run.folder)
         return Ended(run.folder, interrupts.status, interrupts.exit_code, told, interrupts.received)
     if code or follower.state.step < job.phase.steps:
-        why = blame(run.folder / "logs" / "verl.log")
         log = run.folder / "logs" / "verl.log"
         remedy = f"the whole output is in {log}; go on with: rlvr train --resume {run.folder}"
-        raise InfrastructureError(f"verl ended with code {code}: {why}; {remedy}")
+        raise InfrastructureError(f"verl ended with code {code}: {blame(log)}; {remedy}")
     run_folder.close(run, "finished", "all phases done")
     return Ended(run.folder, "finished", 0, summarise(run.folder))
 
