@@ -95,8 +95,13 @@ def separate(database: Path, gold: str) -> Separation:
 def _grown(blueprint: Blueprint, gold: str, left: list[Mutant], many: int) -> tuple[list[bytes], list[Mutant]]:
     """A twin with more rows, where it takes more to tell the query from one with a larger LIMIT, or another one."""
     limits = [mutant for mutant in left if mutant.change in (AS_MANY, NO_LIMIT)]
-    for seed in range(GROWN_CANDIDATES) if limits else ():
-        target = max([many, *_limits_of(gold)])
+    if not limits:
+        return [], left
+    words = [word.upper() for word in tokens(gold)]
+    counts = [int(word) for before, word in pairwise(words) if before == "LIMIT" and word.isdigit() and len(word) < 5]
+    # Of the numbers behind the word LIMIT, those that twins can have more rows than.
+    target = max([many, *(count for count in counts if count < MOST_ROWS)])
+    for seed in range(GROWN_CANDIDATES):
         with closing(drawn_twin(blueprint, seed, gold, LEAST_GROWN + (2 << seed) * target)) as twin:
             allowed = gold_on(twin, gold)
             if allowed is None or len(allowed.result.rows) >= MOST_ROWS:
@@ -104,13 +109,6 @@ def _grown(blueprint: Blueprint, gold: str, left: list[Mutant], many: int) -> tu
             if any(tells_apart(twin, mutant.query, allowed) for mutant in limits):
                 return [twin.serialize()], [one for one in left if not tells_apart(twin, one.query, allowed)]
     return [], left
-
-
-def _limits_of(gold: str) -> list[int]:
-    """The numbers behind the word LIMIT, of those that twins can have more rows than."""
-    words = [word.upper() for word in tokens(gold)]
-    counts = [int(word) for before, word in pairwise(words) if before == "LIMIT" and word.isdigit() and len(word) < 5]
-    return [count for count in counts if count < MOST_ROWS]
 
 
 def gold_on(twin: sqlite3.Connection, gold: str) -> Gold | None:

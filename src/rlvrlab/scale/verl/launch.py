@@ -67,7 +67,9 @@ def start(
     with TemporaryDirectory() as folder:
         trial = Job(Path(folder), resolved, tuple(judges), kept)
         prepare(trial, lab, wanted)
-        ask_verl(python, folder, wanted)
+        # Is verl's environment complete, does it take the settings, and has it room for the prompts?
+        lines = [override(key, value) for key, value in wanted.items()]
+        ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", "--job", folder, *lines], wanted)
     run = run_folder.create(lab, command)
     with closing(run):
         home = _home(run.folder)
@@ -104,12 +106,6 @@ def python_of_verl() -> str:
     if found is None:
         raise UserError(f"{PYTHON}={given}: no such Python; verl lives in an environment of its own: {INSTALL}")
     return found
-
-
-def ask_verl(python: str, job: str, wanted: Settings) -> None:
-    """Let verl's environment say whether it is complete, takes the settings, and has room for the prompts."""
-    lines = [override(key, value) for key, value in wanted.items()]
-    ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", "--job", job, *lines], wanted)
 
 
 def ask_verls_python(python: str, arguments: Sequence[str], wanted: Settings) -> None:
