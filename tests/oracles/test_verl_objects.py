@@ -16,8 +16,9 @@ import pytest
 
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
+from rlvrlab.scale.exports.folder import with_model
 from rlvrlab.scale.verl import PLAN, job, keys, reward, validate
-from rlvrlab.scale.verl.export import export, with_model
+from rlvrlab.scale.verl.export import export
 from rlvrlab.scale.verl.spelling import override
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]

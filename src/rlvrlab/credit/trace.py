@@ -53,11 +53,7 @@ class Trace(StepCredit):
 
     follows: ClassVar[bool] = True
     segmentation = "python"
-
-    @property
-    def needs_replays(self) -> bool:
-        """Nothing is altered."""
-        return False
+    needs_replays = False  # nothing is altered
 
     def blamed(self, steps: int, step: int, gap: float) -> Floats:
         """Credit where `step` is to blame for earning `gap` less than the right answer; unknown is NaN."""

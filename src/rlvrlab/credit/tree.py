@@ -58,6 +58,7 @@ class Tree(StepCredit):
     """Factor on the credit."""
 
     grows: ClassVar[bool] = True
+    needs_replays = False  # the answers of the tree are all there is
 
     def __post_init__(self) -> None:
         if any(ways < 2 for ways in self.branches):
@@ -68,11 +69,6 @@ class Tree(StepCredit):
     def label(self) -> Label:
         """Exactly the advantage given the prefix, where nothing is done to it."""
         return "unbiased" if self.credit_normalization == "signed" and self.mapping == "replace" else "shaping"
-
-    @property
-    def needs_replays(self) -> bool:
-        """The answers of the tree are all there is."""
-        return False
 
     def shape(self, answers: int) -> Shape:
         """The tree on which so many answers to a problem grow."""

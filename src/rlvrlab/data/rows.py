@@ -112,7 +112,7 @@ def write_problems(path: Path, problems: Iterable[Problem]) -> int:
     rows = [to_row(problem, index) for index, problem in enumerate(problems)]
     _refuse_twin_ids(path, [(number, row["extra_info"]["id"]) for number, row in enumerate(rows, 1)])
     if path.suffix == ".parquet":
-        write_bytes(path, _parquet_bytes(rows))
+        write_table(path, _table(rows))
     else:
         write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
     return len(rows)
@@ -144,7 +144,14 @@ def _refuse_twin_ids(path: Path, ids: Sequence[tuple[int, str]]) -> None:
         raise UserError(f"{path}: ids are not unique, see rows {named(twins)}; give every problem an id of its own")
 
 
-def _parquet_bytes(rows: list[Row]) -> bytes:
+def write_table(path: Path, table: Any) -> None:
+    """A table of pyarrow's as a Parquet file, whole or not at all."""
+    buffer = io.BytesIO()
+    parquet().write_table(table, buffer, compression="zstd")
+    write_bytes(path, buffer.getvalue())
+
+
+def _table(rows: list[Row]) -> Any:
     parquet()
     import pyarrow
 
@@ -158,9 +165,6 @@ def _parquet_bytes(rows: list[Row]) -> bytes:
         "extra_info": pyarrow.struct(extra),
     }
     try:
-        table = pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
+        return pyarrow.Table.from_pylist(rows, schema=pyarrow.schema(columns))
     except UnicodeEncodeError as error:
         raise UserError(f"a lone surrogate cannot be written as UTF-8 ({error}); remove it") from None
-    buffer = io.BytesIO()
-    parquet().write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()

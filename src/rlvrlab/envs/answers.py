@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
+from itertools import cycle, islice
 from typing import TypeVar
 
 from rlvrlab.judge.modes.expressions import number
@@ -40,13 +41,8 @@ SIGNS = {"\\$": "dollar", "$": "dollar", "€": "euro", "£": "sterling", "¥": 
 
 def in_turn(streams: Sequence[Iterator[T]], size: int) -> list[T]:
     """`size` items, one of each stream in turn; fewer when a stream runs dry."""
-    found: list[T] = []
-    while len(found) < size:
-        item = next(streams[len(found) % len(streams)], None)
-        if item is None:
-            break
-        found.append(item)
-    return found
+    turns = cycle(streams)
+    return list(islice(iter(lambda: next(next(turns), None), None), size))
 
 
 class Draws:

@@ -28,7 +28,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from annotated_types import Ge, Le
 
-from rlvrlab.envs.answers import KEPT, in_turn
+from rlvrlab.envs.answers import KEPT, Draws, in_turn
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
 from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
@@ -210,16 +210,11 @@ class Countdown(BaseEnvironment):
         if self._is_small(level):
             yield from shuffled(_listed(self, level).get(role, []), seed, "countdown", level, role)
             return
-        seen: set[Instance] = set()
-        fruitless = 0
-        for drawn, term in self._draws(level, generator(seed, "countdown", level, role)):
+        draws = Draws(FRUITLESS_DRAWS)
+        for _, (drawn, term) in zip(draws, self._draws(level, generator(seed, "countdown", level, role)), strict=False):
             instance = self._instance(drawn, term)
-            if instance and instance not in seen and instance.role == role:
-                seen.add(instance)
-                fruitless = 0
+            if instance and instance.role == role and draws.is_new(instance):
                 yield instance, term
-            elif (fruitless := fruitless + 1) >= FRUITLESS_DRAWS:
-                return
 
     def _is_small(self, level: int) -> bool:
         """Whether listing everything costs under a second: each further number costs about ten times more."""

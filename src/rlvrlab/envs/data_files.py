@@ -75,8 +75,7 @@ class LocatedPath(PluginTable):
     def beside(self, folder: Path) -> Self:
         """The same with the path as it was found."""
         environment: Any = self
-        found: Self = replace(environment, path=located(environment.path, folder))
-        return found
+        return replace(environment, path=located(environment.path, folder))
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -204,5 +204,4 @@ def make_environment(
     }
     keys = [("code", str, code), ("data", str, content)]
     made = make_dataclass("PythonEnvironment", keys, bases=(FunctionEnvironment,), namespace=inside, frozen=True)
-    environment: FunctionEnvironment = declare(made, "env", name)()
-    return environment
+    return declare(made, "env", name)()

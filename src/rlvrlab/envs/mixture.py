@@ -30,6 +30,15 @@ from rlvrlab.registry import register
 from rlvrlab.types import Check, Environment, Positive, Problem, Role, Verdict
 
 
+def one_does(declared: str) -> Any:
+    """The property that a mixture declares this where one of its members does."""
+
+    def declares(env: Environment) -> bool:
+        return isinstance(env, BaseEnvironment) and bool(getattr(env, declared))
+
+    return property(lambda self: any(map(declares, self.environments)))
+
+
 @register("env", "mixture")
 @dataclass(frozen=True)
 class Mixture(BaseEnvironment):
@@ -48,16 +57,12 @@ class Mixture(BaseEnvironment):
     @cached_property
     def environments(self) -> list[Environment]:
         """The members, built from their tables."""
-        environments = []
-        for i, table in enumerate(self.members):
-            own = {key: value for key, value in table.items() if key != "label"}
-            environments.append(instantiate_part("env", own, f"mixture: members[{i}]", Path()))
-        return environments
+        own = [{key: value for key, value in table.items() if key != "label"} for table in self.members]
+        return [instantiate_part("env", table, f"mixture: members[{i}]", Path()) for i, table in enumerate(own)]
 
-    @property
-    def judged_elsewhere(self) -> bool:
-        """Where one member is: it is what a step waits for."""
-        return any(isinstance(env, BaseEnvironment) and env.judged_elsewhere for env in self.environments)
+    judged_elsewhere = one_does("judged_elsewhere")  # it is what a step waits for
+    runs_answers = one_does("runs_answers")
+    uses_tools = one_does("uses_tools")
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -65,16 +70,6 @@ class Mixture(BaseEnvironment):
         if self.ratios and len(self.ratios) != len(self.members):
             raise UserError(f"mixture: {len(self.ratios)} ratios for {len(self.members)} members; one each or none")
         _ = self.environments  # a mistake in a member is told at once
-
-    @property
-    def runs_answers(self) -> bool:  # type: ignore[override]
-        """Whether a member does."""
-        return any(isinstance(env, BaseEnvironment) and env.runs_answers for env in self.environments)
-
-    @property
-    def uses_tools(self) -> bool:  # type: ignore[override]
-        """Whether a member does."""
-        return any(isinstance(env, BaseEnvironment) and env.uses_tools for env in self.environments)
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Interleaved, so that the beginning of a long list has the same proportions."""

@@ -217,7 +217,10 @@ class Answers(JudgedEnvironment, PluginTable):
         if self.choices:
             listed = [str(one) for one in _listed(self.choices, row) if one is not None]
             question += "\n" + "\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, listed, strict=False))
-            value = _letter(value, listed)
+            if isinstance(value, int) and 0 <= value < len(listed):  # a choice is given by its position from 0
+                value = LETTERS[value]
+            elif str(value) in listed:  # or by its text
+                value = LETTERS[listed.index(str(value))]
         try:
             reference = value if is_own(self.matcher) else self.how.expected(value, row, folder)
         except ValueError as error:
@@ -289,20 +292,12 @@ def _files(path: Path) -> Iterator[tuple[Role | None, Path]]:
 def _listed(choices: str, row: Row) -> Sequence[Any]:
     """The choices of a row: the list in a column, or the values of several columns, of which the last may be empty."""
     if choices in row or "," not in choices:
-        found: Sequence[Any] = filled(choices, row)
-        return found
+        return filled(choices, row)
     values = [row[name.strip()] for name in choices.split(",")]
     there = [value for value in values if value not in (None, "")]
     if values[: len(there)] != there:
         raise ValueError(f"columns {choices}: an empty choice before one that is not; letters would shift")
     return there
-
-
-def _letter(value: Any, listed: Sequence[str]) -> Any:
-    """The letter of a choice that is given by its position from 0, or by its text."""
-    if isinstance(value, int) and 0 <= value < len(listed):
-        return LETTERS[value]
-    return LETTERS[listed.index(str(value))] if str(value) in listed else value
 
 
 def _function(name: str) -> Callable[[Problem, str], Any]:

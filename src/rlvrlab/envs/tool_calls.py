@@ -95,19 +95,14 @@ def final_answer(text: str, style: Style, tools: Sequence[str], turns: int) -> s
 
     Also None where the last turn is a call, or where a result stands that no tool has given.
     """
-    said = _said(text)
-    if not said or len(said) > turns or any(call_in(turn, style, tools) is None for turn in said[:-1]):
+    *before, end = text.split(CLOSES)
+    pairs = [part.split(OPENS) for part in before]
+    if OPENS in end or any(len(pair) != 2 for pair in pairs):
+        return None
+    said = [*(turn for turn, _ in pairs), end]  # what the policy wrote between the results
+    if len(said) > turns or any(call_in(turn, style, tools) is None for turn in said[:-1]):
         return None
     last = after_thinking(said[-1])
     if last is None or last.count(MARK) != 1 or call_in(said[-1], style, tools) is not None:
         return None
     return last.partition(MARK)[2].strip() or None
-
-
-def _said(text: str) -> list[str]:
-    """What the policy wrote between the results; nothing where the marks around these are not in pairs."""
-    *before, last = text.split(CLOSES)
-    pairs = [part.split(OPENS) for part in before]
-    if OPENS in last or any(len(pair) != 2 for pair in pairs):
-        return []
-    return [*(turn for turn, _ in pairs), last]

@@ -114,7 +114,9 @@ class Judge:
 
     async def averify_many(self, items: Sequence[Item], labels: Sequence[str] | None = None) -> list[Verdict]:
         """The same, for callers on the judge's own loop."""
-        keys = self._keys(items)
+        # The answers of a group have one task mostly, which is read once.
+        tasks = {number: self._task_key(task) for number, task in {id(task): task for task, _ in items}.items()}
+        keys = [_answer_key(tasks[id(task)], answer) for task, answer in items]
         fresh = {key: i for i, key in reversed(list(enumerate(keys))) if key not in self._kept}
         names = [labels[i] if labels else f"item {i}" for i in fresh.values()]
         new = dict(zip(fresh, await self._judge([items[i] for i in fresh.values()], names), strict=True))
@@ -125,7 +127,8 @@ class Judge:
             if fresh.get(key) != i:
                 verdict = replace(verdict, cost={**verdict.cost, "cached": 1.0})
             verdicts.append(verdict)
-        self._kept.update((key, verdict) for key, verdict in new.items() if _lasts(verdict))
+        # Those that would be the same at another time: not where the machine failed, or had no time to read the tests.
+        self._kept.update((key, one) for key, one in new.items() if one.correct is not None and UNREAD not in one.flags)
         while len(self._kept) > VERDICTS_KEPT:
             self._kept.popitem(last=False)
         return verdicts
@@ -187,11 +190,6 @@ class Judge:
             self.stopwatch.note(each, "sql", verdict.error, verdict.correct is not None)
         return verdicts
 
-    def _keys(self, items: Sequence[Item]) -> list[bytes]:
-        """Names of the verdicts; the answers of a group have one task mostly, which is read once."""
-        tasks = {number: self._task_key(task) for number, task in {id(task): task for task, _ in items}.items()}
-        return [_answer_key(tasks[id(task)], answer) for task, answer in items]
-
     def _task_key(self, task: AnyTask) -> bytes:
         """Of everything that a verdict depends on beside the answer: also of what the databases of a query hold."""
         versions = (code.SCORER_VERSION, sql.SCORER_VERSION, mathematics.SCORER_VERSION)
@@ -226,11 +224,6 @@ class Judge:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _lasts(verdict: Verdict) -> bool:
-    """Would it be the same at another time? Not where the machine failed, or had no time to read the tests."""
-    return verdict.correct is not None and UNREAD not in verdict.flags
 
 
 def _answer_key(task: bytes, answer: str) -> bytes:

@@ -80,5 +80,4 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
 def to_bfloat16(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """The upper half of each float32, rounded to nearest, ties to even; NumPy has no bfloat16 of its own."""
     bits = np.ascontiguousarray(numbers, dtype=np.float32).view(np.uint32)
-    rounded: npt.NDArray[np.uint16] = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
-    return rounded
+    return ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype(np.uint16)

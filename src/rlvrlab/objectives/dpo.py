@@ -108,8 +108,7 @@ def pairs_of(batch: TokenBatch) -> tuple[Ints, Ints]:
 
 def _score_B(logp_BT: Floats, batch: TokenBatch) -> Floats:
     reference_BT = needed(batch, "reference_BT", "objective dpo")
-    scores: Floats = (masked(logp_BT, batch) - reference_BT).sum(axis=1)
-    return scores
+    return (masked(logp_BT, batch) - reference_BT).sum(axis=1)
 
 
 def _sigmoid(x: Floats) -> Floats:

@@ -97,16 +97,11 @@ def shipped() -> Iterator[Shipped]:
     for name, path in files().items():
         tree, text = tables_of(path)
         kind = "study" if "stages" in tree else "recipe"
-        record = record_of(path, tree["name"]) if kind == "study" else ""
+        record = f"record: {path.parent.name}/results/{tree['name']}.study.json" if kind == "study" else ""
+        if record and path.parent.name == PLANS:
+            record = "not run: a plan"
         engine = tree.get("engine", {}).get("type", Recipe().engine["type"])
         yield Shipped(name, path, kind, engine, tree.get("question", ""), _about(text), record)
-
-
-def record_of(path: Path, study: str) -> str:
-    """Where the record of a study that comes along is; a plan has none."""
-    if path.parent.name == PLANS:
-        return "not run: a plan"
-    return f"record: {path.parent.name}/results/{study}.study.json"
 
 
 def tables_of(path: Path) -> tuple[Tree, str]:

@@ -26,8 +26,7 @@ class Around:
     @cached_property
     def inner(self) -> RewardFunction:
         """The reward inside, built."""
-        inner: RewardFunction = find("reward", self.of)(**self.options)
-        return inner
+        return find("reward", self.of)(**self.options)
 
 
 class PartialCredit:

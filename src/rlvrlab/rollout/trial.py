@@ -92,7 +92,12 @@ def try_all(
         found += results
         right = next((one for one in results if one.name == "right"), None)
         if own_env and right is not None and right.verdict.correct is False:
-            _refuse_rejection(env, problem, right)
+            detail = f", {right.verdict.detail}" if right.verdict.detail else ""
+            said = f"{right.verdict.error} (score {right.verdict.score:g}{detail})"
+            what = f"environment {env.name!r} rejects its own right answer to problem {problem.named}"
+            facts = f"gold gave {right.text!r:.60}, the reference is {problem.reference!r:.60}, verify said {said}"
+            mend = "mend gold, verify or the row: nothing right could be rewarded"
+            raise OwnCodeError(f"{what}: {facts}; {_other_kind(env, problem, right.text) or mend}")
         if own_env and right is None and index == 0 and (remedy := _other_kind(env, problem, str(problem.reference))):
             what = f"no answer to problem {problem.named} can be right for environment {env.name!r}"
             raise OwnCodeError(f"{what}: {remedy}")
@@ -126,15 +131,6 @@ def _gold(env: Environment, problem: Problem) -> str | None:
         what = f"gold of {env.name!r} gave {gold!r:.60} for problem {problem.named}"
         raise OwnCodeError(f"{what}; return a text, or None where no right answer is known")
     return gold
-
-
-def _refuse_rejection(env: Environment, problem: Problem, right: Tried) -> None:
-    detail = f", {right.verdict.detail}" if right.verdict.detail else ""
-    said = f"{right.verdict.error} (score {right.verdict.score:g}{detail})"
-    what = f"environment {env.name!r} rejects its own right answer to problem {problem.named}"
-    facts = f"gold gave {right.text!r:.60}, the reference is {problem.reference!r:.60}, verify said {said}"
-    remedy = _other_kind(env, problem, right.text) or "mend gold, verify or the row: nothing right could be rewarded"
-    raise OwnCodeError(f"{what}: {facts}; {remedy}")
 
 
 def _other_kind(env: Environment, problem: Problem, text: str) -> str:

@@ -107,8 +107,7 @@ class RayAnswerer:
         policies = [{k: v for k, v in one["identity"].items() if k != "servers"} for one in told]
         if any(policy != policies[0] for policy in policies):
             raise UserError(f"Ray workers would examine different policies: {policies[0]} and others; one is allowed")
-        identity: dict[str, Any] = told[0]["identity"]
-        return identity
+        return told[0]["identity"]
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Lists of answers as the workers hand them over, already judged."""

@@ -143,7 +143,12 @@ class JudgeFleet:
         if not self.members or (len(self.members) < self.most and self.waiting > ROUNDS * places):
             await self._grow()
         elif len(self.members) > 1 and time.monotonic() - self._waited_at > self.idle_s:
-            self._shrink()
+            # The server with the fewest requests ends; it finishes those first.
+            member = min(reversed(self.members), key=lambda one: one.waiting)
+            self.members.remove(member)
+            member.started.stop()
+            self._leaving.append(member)
+            self._waited_at = time.monotonic()
 
     async def _part(self) -> None:
         """Strike out the servers that have ended."""
@@ -155,14 +160,6 @@ class JudgeFleet:
                     self.lost += 1
                 else:
                     self._leaving.remove(member)
-
-    def _shrink(self) -> None:
-        """End the server with the fewest requests; it finishes those first."""
-        member = min(reversed(self.members), key=lambda one: one.waiting)
-        self.members.remove(member)
-        member.started.stop()
-        self._leaving.append(member)
-        self._waited_at = time.monotonic()
 
     async def _answer(self, request: Request) -> Response:
         if (request.method, request.path) == ("GET", "/v1/load"):

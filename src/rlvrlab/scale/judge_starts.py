@@ -33,8 +33,7 @@ class JudgeProcess:
         line = self._process.stdout.readline()
         if not line:
             raise InfrastructureError(f"a judge server ended with {self._process.wait()} before it listened")
-        facts: dict[str, Any] = json.loads(line)
-        return facts
+        return json.loads(line)
 
     def ended(self) -> bool:
         """Is it gone?"""
@@ -64,10 +63,9 @@ class RayJudge:
     def announced(self) -> dict[str, Any]:
         """Its first line; where the cluster has no room for it, none comes."""
         try:
-            facts: dict[str, Any] = self._ray.get(self._actor.announced.remote(), timeout=START_S)
+            return self._ray.get(self._actor.announced.remote(), timeout=START_S)
         except self._ray.exceptions.RayError as error:
             raise InfrastructureError(f"Ray started no judge server within {START_S:g} s ({error})") from None
-        return facts
 
     def ended(self) -> bool:
         """Is the server gone, its actor or its node?"""

@@ -179,8 +179,13 @@ def check_phases(lab: Lab) -> None:
     if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
         why = f"compares what programs do, and {lab.env.name!r} runs none"
         raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
-    _check_grown(lab)
-    if isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools:
+    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
+    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
+        # Answers branch between turns where there are tools, and within the one turn where there are none.
+        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
+        allowed = '"turns"' if tools else '"lines" or "tokens"'
+        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
+    if tools:
         _check_tools(lab, phases)
     if lab.surgery is not None and not lab.surgery.needs_pass_rates:
         lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
@@ -198,15 +203,6 @@ def check_phases(lab: Lab) -> None:
                 'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
                 "which also protects skills that are trained together from each other"
             )
-
-
-def _check_grown(lab: Lab) -> None:
-    """Answers branch between turns where there are tools, and within the one turn where there are none."""
-    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
-    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
-        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
-        allowed = '"turns"' if tools else '"lines" or "tokens"'
-        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
 
 
 def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:

@@ -77,21 +77,16 @@ def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment,
         asked = asked or draw(now, fitted(problems_of(lab, phase, now, phase.name)), judging)
         judging.hand_in(asked.items())
         if now.phase_step + 1 < phase.steps:
-            then = next_moment(lab, phase, now)
+            stages, ahead = lab.stages(phase.steps), now.phase_step + 1
+            stage = stage_at(stages, ahead)
+            protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
+            then = replace(now, stage=stage, protected=protected, phase_step=ahead, step=now.step + 1)
             following = in_flight(
                 draw(then, problems_of(lab, phase, then, phase.name), None), phase.name, then.phase_step
             )
         rollouts = judged_rollouts(judging, lab.reward, asked)
     kinds = sort_groups(rollouts, by_parts=estimators.advantage.by_parts)
     return Collected(rollouts, kinds, replace(memory, in_flight=following), {AGE: float(age)})
-
-
-def next_moment(lab: Lab, phase: OnlinePhase, now: Moment) -> Moment:
-    """Where the step after this one stands."""
-    stages = lab.stages(phase.steps)
-    stage = stage_at(stages, now.phase_step + 1)
-    protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
-    return replace(now, stage=stage, protected=protected, phase_step=now.phase_step + 1, step=now.step + 1)
 
 
 def problems_of(lab: Lab, phase: OnlinePhase, now: Moment, stream: str) -> list[Problem]:

@@ -211,7 +211,13 @@ def _record(
         run.rollouts(state.step, [as_row(rollout, outcome.steps.get(rollout.id)) for rollout in outcome.rollouts])
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
-    _warn(at, phase, state, outcome, row)
+    # Said is what has persisted for some steps, and taken back what does not hold any more.
+    if state.silent_steps >= min(PERSISTS, lab.recipe.stop.no_signal_steps or PERSISTS):
+        for note in outcome.notes:
+            run.warn(NO_SIGNAL, note, step=state.step)
+    elif phase.online and state.phase_step and not outcome.silent:
+        run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
+    at.watch.examine(phase.health, row).tell(run, state.step)
     if evaluation and (lost := evaluation.whole.unjudged_words):
         text = f"answers to dev problems are left out of accepted@1, not counted wrong: {lost}"
         run.warn(UNJUDGED, text, step=state.step)
@@ -235,16 +241,6 @@ def refuse_divergence(state: State, phase: str, folder: Path) -> None:
             f"{MAX_SKIPPED} updates in a row were not finite, the last at step {state.step}; start again with a lower "
             f"{phase}.learning_rate; the checkpoints in {folder / 'checkpoints'} are from before"
         )
-
-
-def _warn(at: Watched, phase: Phase, state: State, outcome: StepOutcome, row: dict[str, Any]) -> None:
-    """Say what has persisted for some steps, and take back what does not hold any more."""
-    if state.silent_steps >= min(PERSISTS, at.lab.recipe.stop.no_signal_steps or PERSISTS):
-        for note in outcome.notes:
-            at.run.warn(NO_SIGNAL, note, step=state.step)
-    elif phase.online and state.phase_step and not outcome.silent:
-        at.run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
-    at.watch.examine(phase.health, row).tell(at.run, state.step)
 
 
 def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:

@@ -30,7 +30,7 @@ from rlvrlab.envs.arithmetic import evaluate, parse
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.sql.databases import filled, stored
-from rlvrlab.envs.sql.made import Made, made_problems
+from rlvrlab.envs.sql.made import made_problems
 from rlvrlab.envs.tool_calls import ARGUMENT, MARKS, Call, Result, Style, final_answer, written
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator, key_bits
@@ -145,16 +145,17 @@ class Agent(BaseEnvironment):
 
     def _tables(self, role: Role, seed: int) -> Iterator[Problem]:
         for made in made_problems(SQL_LEVEL, role, seed):
-            value = _single(made)
-            if value is None:
-                continue
+            with closing(sqlite3.connect(":memory:")) as connection:
+                rows = filled(connection, made.schema, made.contents[0]).execute(made.question.gold).fetchall()
+            if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int | str):
+                continue  # the answer is the one value that the gold query returns on the shown database
             schema = ";\n".join(made.schema) + ";"
             question = f"Given the SQLite database\n\n{schema}\n\n{made.question.text}"
             reference = {
-                "answer": value,
+                "answer": str(rows[0][0]),
                 "calls": [["sql", made.question.gold]],
                 "schema": made.schema,
-                "contents": {table: [list(row) for row in rows] for table, rows in made.contents[0].items()},
+                "contents": {table: [list(row) for row in held] for table, held in made.contents[0].items()},
             }
             short = f"{made.schema[0]}; {made.question.text}"
             yield self._problem("sql", self.levels[0], question, short, reference, role)
@@ -192,12 +193,3 @@ def bench_of(problem: Problem) -> Bench:
     allowed, reference = problem.meta["tools"], problem.reference
     database = stored(reference["schema"], reference["contents"]) if "schema" in reference else ""
     return Bench(database, allowed["timeout_s"], allowed["result_chars"])
-
-
-def _single(made: Made) -> str | None:
-    """The one value that the gold query returns on the shown database; None where it returns more."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        rows = filled(connection, made.schema, made.contents[0]).execute(made.question.gold).fetchall()
-    if len(rows) != 1 or len(rows[0]) != 1 or not isinstance(rows[0][0], int | str):
-        return None
-    return str(rows[0][0])

@@ -5,6 +5,7 @@ A state is the list after one step of the outer loop; algorithms without states 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 
@@ -82,11 +83,7 @@ def minimum(keys: Keys) -> int:
 
 def binary_search(keys: Keys, target: int) -> int:
     """The first place whose key is not below the target, the last place when there is none."""
-    low, high = 0, len(keys) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if target <= keys[middle] else (middle + 1, high)
-    return high
+    return min(bisect_left(keys, target), len(keys) - 1)
 
 
 def quickselect(keys: Keys) -> int:

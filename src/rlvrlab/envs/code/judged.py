@@ -32,13 +32,9 @@ class JudgedEnvironment(JudgesTogether):
     """An environment behind the shared judge."""
 
     runs_answers = True
+    judged_elsewhere = True  # the judge's workers run the answers
     every_test: bool = True
     """Go on after a test that ended the program, so that the score is the true share of tests passed."""
-
-    @property
-    def judged_elsewhere(self) -> bool:
-        """The judge's workers run the answers."""
-        return True
 
     def seconds(self, problem: Problem, usual: float) -> float:
         """CPU seconds per test for answers to a problem, where a limit of its own was learnt in training."""

@@ -203,13 +203,10 @@ def _in_a_list(text: str) -> bool:
     return any(held) or OUTER.search(BRACKETS.sub("", outside)) is not None
 
 
-def _trimmed(tokens: list[str]) -> list[str]:
-    """One trailing comma is how many people write a list."""
-    return tokens[:-1] if len(tokens) > 1 and not tokens[-1].strip() else tokens
-
-
 def _resolve(tokens: list[str], find: Callable[[str], int | None]) -> tuple[int | None, ...]:
-    return tuple([find(token.strip()) if token.strip() else -1 for token in _trimmed(tokens)])
+    if len(tokens) > 1 and not tokens[-1].strip():  # one trailing comma is how many people write a list
+        tokens = tokens[:-1]
+    return tuple([find(token.strip()) if token.strip() else -1 for token in tokens])
 
 
 def _only(lists: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:

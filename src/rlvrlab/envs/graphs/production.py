@@ -42,8 +42,9 @@ def produce(batch: Batch) -> list[Problem]:
     """The batch, or as much of it as a long search finds."""
     task, problems = TASKS[batch.task], []
     for instance, shape, solution in islice(_solved(task, batch), batch.wanted):
-        if batch.style == "bare":
-            instance = lettered(instance)
+        if batch.style == "bare" and instance.names:  # A, B, …, Z, A1, …; numbers stay numbers
+            names = [LETTERS[i % 26] + str(i // 26 or "") for i in range(instance.graphs[0].n)]
+            instance = replace(instance, names=tuple(names))
         question = bare_question(task.name, instance) if batch.style == "bare" else task.ask(instance)
         prompt = STYLES[batch.style].format(question)
         name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
@@ -71,12 +72,6 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
         if (not task.balanced or solution.optimum == wanted) and draws.is_new(shape):
             wanted = random.random() < 0.5
             yield instance, shape, solution
-
-
-def lettered(instance: Instance) -> Instance:
-    """The same question about A, B, …, Z, A1, …; numbers stay numbers."""
-    names = [LETTERS[i % 26] + str(i // 26 or "") for i in range(instance.graphs[0].n)]
-    return replace(instance, names=tuple(names)) if instance.names else instance
 
 
 def bare_question(task: str, instance: Instance) -> str:

@@ -74,22 +74,17 @@ class PublishedGraphs(GraphQuestions, DataSetEnvironment):
         nodes = known.instance.graphs[0].n
         level = next((i for i, (_, most) in enumerate(task.bands, 1) if nodes <= most), len(task.bands))
         facts = {"published": known.answer, "label_proved": agrees(known.answer, task, known.instance, solution)}
+        # How an answer is to be written, which GraphWiz does not say.
+        form = YES_FORM if isinstance(task, Decision) else NUMBER_FORM if isinstance(task, Amount) else ORDER_FORM
         return Problem(
             id=f"{known.publisher}:{known.task}:{key_bits(known.question):032x}"[:-16],
             source=self.name,
             skill=f"{known.publisher}_{known.task}",
-            prompt=known.question + (form_of(task) if known.publisher == "graphwiz" else ""),
+            prompt=known.question + (form if known.publisher == "graphwiz" else ""),
             reference=task.reference(known.instance, solution),
             meta={"level": level, "size": nodes, **facts, **solution.facts()},
             role=role,
         )
-
-
-def form_of(task: Task) -> str:
-    """How an answer to a question of GraphWiz is to be written."""
-    if isinstance(task, Decision):
-        return YES_FORM
-    return NUMBER_FORM if isinstance(task, Amount) else ORDER_FORM
 
 
 def agrees(published: str, task: Task, instance: Instance, solution: Solution) -> bool | None:

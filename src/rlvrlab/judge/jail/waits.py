@@ -50,13 +50,10 @@ class Waits:
         self._share = all_ran + ran, all_waited + waited
         lost = max(0.0, used - ran)
         short = sum(wait for run, wait, times in longest if run < times * LONG_RUN_NS) / 1e9
-        excess = self._excess(short, EXCUSED_WALLS * wall_limit + EXCUSED_S + EXCUSED_PER_CPU * cpu)
-        return waited - excess + (lost * self._share[1] / self._share[0] if self._share[0] else 0.0)
-
-    def _excess(self, short: float, most: float) -> float:
-        """How much of these waits between short runs is beyond the bound."""
         self._between_short_runs += short
-        return min(short, max(0.0, self._between_short_runs - most))
+        most = EXCUSED_WALLS * wall_limit + EXCUSED_S + EXCUSED_PER_CPU * cpu
+        excess = min(short, max(0.0, self._between_short_runs - most))  # of the waits between short runs
+        return waited - excess + (lost * self._share[1] / self._share[0] if self._share[0] else 0.0)
 
 
 def since(before: dict[int, Times], now: list[ThreadTimes]) -> list[Times]:

@@ -50,12 +50,8 @@ async def judge_tests(worker: Worker, code: str, task: TestsTask, every_test: bo
         finding = await judge_parsed(worker, code, read.calls, task, every_test)
     else:
         finding = await judge_split(worker, code, read.running, every_test)
-    if read.stopping:
-        finding.flags.append(STOPS_AT_FAILURE)
-    if read.weak:
-        finding.flags.append(WEAK)
-    if read.unread:
-        finding.flags.append(UNREAD)
+    said = {STOPS_AT_FAILURE: read.stopping, WEAK: read.weak, UNREAD: read.unread}
+    finding.flags += [flag for flag, deserved in said.items() if deserved]
     if finding.outcome is not Outcome.ACCEPTED and (task.preamble or not read.calls):
         await reader.blame(worker, task, as_data=bool(read.calls))
     return finding

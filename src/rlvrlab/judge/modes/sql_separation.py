@@ -52,10 +52,16 @@ class Separation:
 
 def separate(database: Path, gold: str) -> Separation:
     """The twins for this gold query, or why there are none."""
-    shown = _gold_on_file(database, gold)
+    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        shown = _all_results(connection, gold, ending_of(gold, MOST_ROWS), most_looks=100 * MOST_LOOKS)
+    if shown is None:
+        raise BadQuestion("the gold query fails or takes too long on the database")
     literals, many = literals_of(shown), len(shown.result.rows)
     blueprint = blueprint_of(database)
-    left: list[Mutant] = [*mutants(gold), *_as_many_rows(gold, many)]
+    left: list[Mutant] = list(mutants(gold))
+    if 2 <= many < MOST_ROWS and not ending_of(gold, MOST_ROWS).limited:
+        # With a LIMIT that cuts nothing off on the database, where it has none; LIMIT 1 is a mutant anyway.
+        left.append(Mutant(AS_MANY, f"{gold.rstrip().rstrip(';')}\nLIMIT {many}"))
     kept: list[bytes] = []
     unstable = False
     fruitless = 0
@@ -86,18 +92,16 @@ def separate(database: Path, gold: str) -> Separation:
     return Separation((*kept, *more), tuple(mutant.change for mutant in left))
 
 
-def _as_many_rows(gold: str, many: int) -> list[Mutant]:
-    """The query with a LIMIT that cuts nothing off on the database, where it has none; LIMIT 1 is a mutant anyway."""
-    if many < 2 or many >= MOST_ROWS or ending_of(gold, MOST_ROWS).limited:
-        return []
-    return [Mutant(AS_MANY, f"{gold.rstrip().rstrip(';')}\nLIMIT {many}")]
-
-
 def _grown(blueprint: Blueprint, gold: str, left: list[Mutant], many: int) -> tuple[list[bytes], list[Mutant]]:
     """A twin with more rows, where it takes more to tell the query from one with a larger LIMIT, or another one."""
     limits = [mutant for mutant in left if mutant.change in (AS_MANY, NO_LIMIT)]
-    for seed in range(GROWN_CANDIDATES) if limits else ():
-        target = max([many, *_limits_of(gold)])
+    if not limits:
+        return [], left
+    words = [word.upper() for word in tokens(gold)]
+    counts = [int(word) for before, word in pairwise(words) if before == "LIMIT" and word.isdigit() and len(word) < 5]
+    # Of the numbers behind the word LIMIT, those that twins can have more rows than.
+    target = max([many, *(count for count in counts if count < MOST_ROWS)])
+    for seed in range(GROWN_CANDIDATES):
         with closing(drawn_twin(blueprint, seed, gold, LEAST_GROWN + (2 << seed) * target)) as twin:
             allowed = gold_on(twin, gold)
             if allowed is None or len(allowed.result.rows) >= MOST_ROWS:
@@ -105,21 +109,6 @@ def _grown(blueprint: Blueprint, gold: str, left: list[Mutant], many: int) -> tu
             if any(tells_apart(twin, mutant.query, allowed) for mutant in limits):
                 return [twin.serialize()], [one for one in left if not tells_apart(twin, one.query, allowed)]
     return [], left
-
-
-def _limits_of(gold: str) -> list[int]:
-    """The numbers behind the word LIMIT, of those that twins can have more rows than."""
-    words = [word.upper() for word in tokens(gold)]
-    counts = [int(word) for before, word in pairwise(words) if before == "LIMIT" and word.isdigit() and len(word) < 5]
-    return [count for count in counts if count < MOST_ROWS]
-
-
-def _gold_on_file(database: Path, gold: str) -> Gold:
-    with closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        found = _all_results(connection, gold, ending_of(gold, MOST_ROWS), most_looks=100 * MOST_LOOKS)
-    if found is None:
-        raise BadQuestion("the gold query fails or takes too long on the database")
-    return found
 
 
 def gold_on(twin: sqlite3.Connection, gold: str) -> Gold | None:

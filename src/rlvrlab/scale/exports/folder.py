@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -96,6 +97,15 @@ def new_folder(folder: Path) -> None:
         raise UserError(f"{folder}: cannot be made ({error.strerror}); name another folder") from None
     if taken:
         raise UserError(f"{folder}: is there already; name another folder")
+
+
+def with_model(resolved: Resolved) -> Resolved:
+    """The model as any process finds it: a folder by its full path, a hub id as it stands."""
+    from rlvrlab.models import resolve as model_of
+
+    model = model_of(resolved.build("engine").model)
+    engine = {**resolved.recipe.engine, "model": str(model.resolve() if model.is_dir() else model)}
+    return replace(resolved, recipe=resolved.recipe.model_copy(update={"engine": engine}))
 
 
 def filled(text: str, words: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ the lists complete.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.record.files import write_atomically, write_json
 from rlvrlab.registry import find
-from rlvrlab.scale.exports.folder import filled, new_folder, unusual, write_common
+from rlvrlab.scale.exports.folder import filled, new_folder, unusual, with_model, write_common
 from rlvrlab.scale.exports.trl_texts import README, REWARD, TRAIN
 
 VERSION = "1.16"
@@ -77,18 +77,12 @@ class Exported(NamedTuple):
 
 def export(resolved: Resolved, folder: Path) -> Exported:
     """Write the whole folder; nothing is written while something is refused."""
-    from rlvrlab.models import resolve
-
-    problems = refusals(resolved)
-    if problems:
+    if problems := refusals(resolved):
         raise RecipeError(problems)
-    model = resolve(resolved.build("engine").model)
-    engine = {**resolved.recipe.engine, "model": str(model.resolve() if model.is_dir() else model)}
-    # The model as any process finds it: a folder by its full path, a hub id as it stands.
-    resolved = replace(resolved, recipe=resolved.recipe.model_copy(update={"engine": engine}))
+    resolved = with_model(resolved)
     wanted = settings(resolved)
     new_folder(folder)
-    counts = write_common(folder, resolved, chat=engine["chat"])
+    counts = write_common(folder, resolved, chat=resolved.recipe.engine["chat"])
     write_json(folder / "settings.json", wanted)
     write_atomically(folder / "reward.py", REWARD)
     write_atomically(folder / "train.py", TRAIN)

@@ -36,8 +36,7 @@ class Exported(NamedTuple):
 
 def export(resolved: Resolved, folder: Path) -> Exported:
     """Write the whole package; nothing is written while something is refused."""
-    problems = refusals(resolved)
-    if problems:
+    if problems := refusals(resolved):
         raise RecipeError(problems)
     package, left = package_name(resolved.recipe.name), left_to_trainer(resolved)
     new_folder(folder)

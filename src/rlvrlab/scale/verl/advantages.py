@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.batch import Bools, Floats, RewardBatch
+from rlvrlab.batch import Floats, RewardBatch
 from rlvrlab.registry import find
 from rlvrlab.scale.verl.job import current, has_job
 
@@ -55,21 +55,17 @@ def estimator(name: str) -> Callable[..., tuple[Any, Any]]:
         given = extras.get() or Extras()
         reward_BT = token_level_rewards.detach().cpu().double().numpy()
         mask_BT = response_mask.detach().cpu().numpy().astype(bool)
-        batch = reward_batch(reward_BT, mask_BT, index, given)
-        found = (current().plugin("advantage", name) if has_job() else find("advantage", name)())(batch)
+        names = list(index) if index is not None else list(range(len(reward_BT)))
+        numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        group_B = np.array([numbers[name] for name in names], dtype=np.int64)
+        # NaN anywhere in a row's rewards: it was not judged. A padding row has no trained token: nobody's answer.
+        judged_B = np.asarray(~np.isnan(reward_BT).any(axis=1) & mask_BT.any(axis=1))
+        batch = RewardBatch(np.nan_to_num(reward_BT), mask_BT, group_B, judged_B, given.value_BT, given.parts)
+        advantage = current().plugin("advantage", name) if has_job() else find("advantage", name)()
+        found = advantage(batch)
         given.counts.update({f"advantage/{key}": float(value) for key, value in found.counts.items()})
         returns_BT = found.advantage_BT if found.return_BT is None else found.return_BT
         like = {"dtype": torch.float32, "device": token_level_rewards.device}
         return torch.tensor(found.advantage_BT, **like), torch.tensor(returns_BT, **like)
 
     return compute
-
-
-def reward_batch(reward_BT: Floats, mask_BT: Bools, index: Sequence[Any] | None, given: Extras) -> RewardBatch:
-    """Rows as our estimators want them; NaN anywhere in a row's rewards means that it was not judged."""
-    names = list(index) if index is not None else list(range(len(reward_BT)))
-    numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    group_B = np.array([numbers[name] for name in names], dtype=np.int64)
-    # A padding row has no trained token: it is nobody's answer.
-    judged_B = np.asarray(~np.isnan(reward_BT).any(axis=1) & mask_BT.any(axis=1))
-    return RewardBatch(np.nan_to_num(reward_BT), mask_BT, group_B, judged_B, given.value_BT, given.parts)

@@ -48,8 +48,12 @@ class Collection:
         real = [i for i, tag in enumerate(batch.tags) if not tag.get("is_padding", False)]
         first = {uids[i]: i for i in reversed(real)}
         order = sorted(real, key=lambda i: (first[uids[i]], i))
-        again = _occurrence([infos[first[uids[i]]]["id"] for i in order], [uids[i] for i in order])
-        rollouts = []
+        groups: dict[str, dict[str, None]] = {}
+        for i in order:
+            groups.setdefault(infos[first[uids[i]]]["id"], {})[uids[i]] = None
+        # A mark for each group of a problem after the first: a small data set may ask twice in one step.
+        again = {uid: f"#{i}" if i else "" for asked_in in groups.values() for i, uid in enumerate(asked_in)}
+        rollouts, parts = [], dict[str, Floats]()
         for i in order:
             problem = job.problems[infos[i]["id"]]
             session = batch.keys[i].rsplit("_", 2)[1]
@@ -62,13 +66,14 @@ class Collection:
             rollouts.append(
                 Rollout(f"{group}/{session}", uids[i], problem, tuple(asked[i]), completion, verdict, reward)
             )
+            for name, value in (reward.parts if reward else {}).items():
+                parts.setdefault(name, np.zeros(len(uids)))[i] = value
         value_BT = pad([row.tolist() for row in data["values"].unbind()]) if job.phase.critic else None
         words = SimpleNamespace(
             decode=lambda tokens: tokenizer.decode(list(tokens), skip_special_tokens=True),
             encode=lambda text: tuple(tokenizer.encode(text, add_special_tokens=False)),
         )
         sampler = SimpleNamespace(tokenizer=words)
-        parts = _parts(rollouts, order, len(uids))
         return cls(rollouts, order, len(uids), list(batch.keys), batch.partition_id, sampler, value_BT, parts)
 
     def advantages(self) -> list[list[float]]:
@@ -114,15 +119,6 @@ class Collection:
         tq.kv_batch_put(keys=self.keys, partition_id=self.partition, fields=TensorDict(nested, batch_size=self.size))
 
 
-def _occurrence(problems: Sequence[str], uids: Sequence[str]) -> dict[str, str]:
-    """A mark for each group of a problem after the first: a small data set may ask twice in one step."""
-    seen: dict[str, list[str]] = {}
-    for problem, uid in zip(problems, uids, strict=True):
-        if uid not in seen.setdefault(problem, []):
-            seen[problem].append(uid)
-    return {uid: f"#{i}" if i else "" for groups in seen.values() for i, uid in enumerate(groups)}
-
-
 def _judged(said: Mapping[str, Any], score: float) -> tuple[Verdict, Reward | None]:
     """The verdict and reward that compute_score reported."""
     parts = {name.removeprefix("part/"): float(x) for name, x in said.items() if name.startswith("part/")}
@@ -132,12 +128,3 @@ def _judged(said: Mapping[str, Any], score: float) -> tuple[Verdict, Reward | No
     right = bool(said.get("acc", 0.0))
     verdict = Verdict(right, float(right), ErrorKind(said.get("error", "none")), detail=detail)
     return verdict, Reward(score, parts or {"score": score})
-
-
-def _parts(rollouts: Sequence[Rollout], place: Sequence[int], size: int) -> dict[str, Floats]:
-    names = dict.fromkeys(name for r in rollouts if r.reward is not None for name in r.reward.parts)
-    found = {name: np.zeros(size) for name in names}
-    for i, rollout in zip(place, rollouts, strict=True):
-        for name, value in (rollout.reward.parts if rollout.reward else {}).items():
-            found[name][i] = value
-    return found

@@ -55,6 +55,11 @@ class _Device(ModuleType):
 _DEVICE = _Device("rlvr_cpu")
 
 
+def _always(value: Any) -> Any:
+    """A method that gives this value, whatever it is asked with."""
+    return lambda self, *_, **__: value
+
+
 class _Cpu:
     """Members of the platform; its base is verl's."""
 
@@ -62,22 +67,18 @@ class _Cpu:
     vendor_name = property(lambda self: "cpu")
     device_module = property(lambda self: _DEVICE)
 
-    def _true(self, *_: Any, **__: Any) -> bool:
-        return True
-
-    is_available = is_platform_available = _true
-
-    def _nothing(self, *_: Any, **__: Any) -> None:
-        """There is no device to set, to wait for, to free or to watch."""
-
-    set_device = synchronize = empty_cache = set_allocator_settings = _nothing
-    profiler_start = profiler_stop = cudart = _nothing
-
-    def current_device(self) -> str:
-        return "cpu"
-
-    def device_count(self) -> int:
-        return 1
+    is_available = is_platform_available = _always(True)
+    # There is no device to set, to wait for, to free or to watch.
+    set_device = synchronize = empty_cache = set_allocator_settings = _always(None)
+    profiler_start = profiler_stop = cudart = _always(None)
+    current_device = _always("cpu")
+    device_count = _always(1)
+    get_device_capability = _always((None, None))
+    communication_backend_name = _always("gloo")
+    visible_devices_envvar = _always("CUDA_VISIBLE_DEVICES")
+    ray_resource_name = _always("GPU")
+    ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
+    is_ipc_supported = _always(False)
 
     def manual_seed(self, seed: int) -> None:
         import torch
@@ -86,26 +87,8 @@ class _Cpu:
 
     manual_seed_all = manual_seed
 
-    def get_device_capability(self, device_id: int = 0) -> tuple[None, None]:
-        return None, None
-
-    def communication_backend_name(self) -> str:
-        return "gloo"
-
-    def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"
-
     def nvtx_range(self, message: str) -> Any:
         return contextlib.nullcontext()
 
-    def ray_resource_name(self) -> str:
-        return "GPU"
-
     def ray_resource_options(self, count: float) -> dict[str, float]:
         return {"num_gpus": count}
-
-    def ray_noset_envvars(self) -> list[str]:
-        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
-
-    def is_ipc_supported(self) -> bool:
-        return False

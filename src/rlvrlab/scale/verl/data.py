@@ -4,12 +4,10 @@ problems in their order, since the protocol alone decides them, and verl only re
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlvrlab.data.files import write_bytes
-from rlvrlab.data.rows import write_problems
+from rlvrlab.data.rows import write_problems, write_table
 from rlvrlab.envs.data_files import parquet
 from rlvrlab.errors import UserError
 from rlvrlab.scale.verl.job import DEV, TRAIN
@@ -30,9 +28,7 @@ def write_data(lab: Lab, phase: OnlinePhase, folder: Path) -> None:
     if lab.protocol is not None:
         place = {problem.id: index for index, problem in enumerate(lab.train)}
         table = parquet().read_table(folder / TRAIN).take([place[p.id] for p in in_order(lab, phase, lab.protocol)])
-        buffer = io.BytesIO()
-        parquet().write_table(table, buffer, compression="zstd")
-        write_bytes(folder / TRAIN, buffer.getvalue())
+        write_table(folder / TRAIN, table)
 
 
 def in_order(lab: Lab, phase: OnlinePhase, protocol: TrainingProtocol) -> list[Problem]:

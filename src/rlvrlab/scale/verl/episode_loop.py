@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,7 @@ from rlvrlab.errors import InfrastructureError
 from rlvrlab.rollout.episodes import Episode, carried_out
 from rlvrlab.scale.verl.job import current
 from rlvrlab.scale.verl.reward import EPISODE, problem_of, scored, tries
-from rlvrlab.scale.verl.seeds import seeded
+from rlvrlab.scale.verl.seeds import loop_class, seeded
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Tokenizer, unjudged
 
 Draw = Callable[[Request], Awaitable[Completion]]
@@ -81,7 +81,11 @@ class EpisodeHooks:
                 sampling_params={**seeded(sampling_params, row, len(drawn)), "max_tokens": most},
             )
             spent_s += time.monotonic() - start
-            _joined(facts, output.extra_fields)
+            oldest = facts.get("min_global_steps")
+            # What the server said of a turn joins the turns before: the oldest policy that wrote any of it stays.
+            facts.update(output.extra_fields or {})
+            if oldest is not None:
+                facts["min_global_steps"] = oldest
             tokens = tuple(output.token_ids[:most])
             whole = len(tokens) < most or tokens[-1:] == (words.end,)
             finish = Finish.STOP if whole else Finish.LENGTH
@@ -109,14 +113,6 @@ class EpisodeHooks:
         )
 
 
-def _joined(facts: dict[str, Any], more: Mapping[str, Any] | None) -> None:
-    """What the server said of a turn, added to the turns before: the oldest policy that wrote any of it stays."""
-    oldest = facts.get("min_global_steps")
-    facts.update(more or {})
-    if oldest is not None:
-        facts["min_global_steps"] = oldest
-
-
 @cache
 def _words(tokenizer: Any) -> Tokenizer:
     """verl's tokenizer behind our protocol, with results in the chat template where the recipe uses one."""
@@ -128,11 +124,6 @@ def _words(tokenizer: Any) -> Tokenizer:
 
 def episode_loop(**named: Any) -> Any:
     """An agent loop, as verl instantiates them."""
-    return _loop_class()(**named)
-
-
-@cache
-def _loop_class() -> Any:
     from verl.experimental.agent_loop.agent_loop import AgentLoopBase
 
-    return type("RlvrEpisodes", (EpisodeHooks, AgentLoopBase), {})
+    return loop_class("RlvrEpisodes", EpisodeHooks, AgentLoopBase)(**named)

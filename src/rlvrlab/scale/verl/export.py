@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import ModelUnavailable, UserError
-from rlvrlab.models import resolve
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
+from rlvrlab.scale.exports.folder import filled, with_model
 from rlvrlab.scale.verl import VERSION
 from rlvrlab.scale.verl.data import memory, write_data
 from rlvrlab.scale.verl.job import Job
@@ -86,14 +85,6 @@ def check(wanted: Settings) -> str:
     return f"verl {VERSION}'s own configuration"
 
 
-def with_model(resolved: Resolved) -> Resolved:
-    """The model as any process finds it: a folder by its full path, a hub id as it stands."""
-    model = resolve(resolved.build("engine").model)
-    text = str(model.resolve()) if model.is_dir() else str(model)
-    recipe = resolved.recipe.model_copy(update={"engine": {**resolved.recipe.engine, "model": text}})
-    return replace(resolved, recipe=recipe)
-
-
 def _scripts(job: Job, lines: Sequence[str]) -> None:
     recipe = job.resolved.recipe
     for name, text in (("launch.sh", NODE), ("launch_cluster.sh", CLUSTER)):
@@ -101,7 +92,4 @@ def _scripts(job: Job, lines: Sequence[str]) -> None:
         write_atomically(path, text.replace("@OVERRIDES@", array(lines)))
         path.chmod(0o755)
     facts = {"@NAME@": recipe.name, "@VERSION@": VERSION, "@GPUS@": str(recipe.engine["gpus"])}
-    page = README
-    for mark, value in facts.items():
-        page = page.replace(mark, value)
-    write_atomically(job.folder / "README.md", page)
+    write_atomically(job.folder / "README.md", filled(README, facts))

@@ -147,7 +147,11 @@ class Follower:
         raw, folder = self._job.folder / "checkpoints", self._run.folder / "checkpoints"
         best = self.state.best
         keep, protected = self._job.resolved.recipe.checkpoint.keep, {best.step} if best else set()
-        for step in self._to_merge(raw, folder, keep, protected):
+        merged = set(checkpoint.steps(folder))
+        whole = {step for step in complete_steps(raw) if step <= self.state.step} - self._refused
+        # Only what we keep: verl may hold more (those of before a resume, for ever), and what pruning takes away would
+        # be merged again at every look.
+        for step in sorted((whole - merged) & checkpoint.lasting(whole | merged, keep, protected)):
             try:
                 index(raw, folder, State(step=step, phase_step=step, best=best), self._python)
             except LabError as error:
@@ -156,10 +160,3 @@ class Follower:
                 continue
             self._run.event("checkpoint", f"verl's checkpoint of step {step} merged and loaded back", step=step)
             checkpoint.prune(folder, keep, protected)
-
-    def _to_merge(self, raw: Path, folder: Path, keep: int, protected: set[int]) -> list[int]:
-        """Only what we keep: verl may hold more (those of before a resume, for ever), and what pruning takes away would
-        be merged again at every look."""
-        merged = set(checkpoint.steps(folder))
-        whole = {step for step in complete_steps(raw) if step <= self.state.step} - self._refused
-        return sorted((whole - merged) & checkpoint.lasting(whole | merged, keep, protected))

@@ -64,20 +64,17 @@ class Job:
     @cached_property
     def phase(self) -> OnlinePhase:
         """The one that verl trains."""
-        phase: OnlinePhase = self.resolved.phase(self.resolved.recipe.phases[0])
-        return phase
+        return self.resolved.phase(self.resolved.recipe.phases[0])
 
     @cached_property
     def env(self) -> Environment:
         """The recipe's environment."""
-        env: Environment = self.resolved.build("env")
-        return env
+        return self.resolved.build("env")
 
     @cached_property
     def reward(self) -> RewardFunction:
         """The recipe's reward."""
-        reward: RewardFunction = self.resolved.build("reward")
-        return reward
+        return self.resolved.build("reward")
 
     @cached_property
     def advantage(self) -> AdvantageEstimator:

@@ -49,8 +49,7 @@ STORAGE_UNITS = 8
 
 def settings(resolved: Resolved, home: str) -> Settings:
     """verl's keys and values; `home` is the folder of the export as verl will see it. Raises RecipeError."""
-    problems = refusals(resolved)
-    if problems:
+    if problems := refusals(resolved):
         raise RecipeError(problems)
     phase = online_phase(resolved)
     found = {
@@ -63,7 +62,12 @@ def settings(resolved: Resolved, home: str) -> Settings:
         **(_critic(resolved, phase.critic) if phase.critic else {}),
         **(_on_cpu(resolved, phase) if resolved.recipe.engine["rollout"] == "cpu" else {}),
     }
-    return {**found, **_own(resolved)}
+    for text in resolved.recipe.engine["overrides"]:
+        key, value = split(text)
+        if not is_known(key):
+            raise UserError(f"engine.overrides: verl has no key {key!r}{suggested(key)}")
+        found[key] = value
+    return found
 
 
 def _data(resolved: Resolved, phase: OnlinePhase, home: str) -> Settings:
@@ -241,14 +245,3 @@ def _on_cpu(resolved: Resolved, phase: OnlinePhase) -> Settings:
             f"{ACTOR}.fsdp_config.use_torch_compile": False,
         }
     )
-
-
-def _own(resolved: Resolved) -> Settings:
-    """The user's engine.overrides; a key that verl does not have is refused with the nearest that it has."""
-    found: Settings = {}
-    for text in resolved.recipe.engine["overrides"]:
-        key, value = split(text)
-        if not is_known(key):
-            raise UserError(f"engine.overrides: verl has no key {key!r}{suggested(key)}")
-        found[key] = value
-    return found

@@ -25,10 +25,11 @@ from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import changed_config
 from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.scale.code_version import code_version
+from rlvrlab.scale.exports.folder import with_model
 from rlvrlab.scale.verl import CODE, PLAN
 from rlvrlab.scale.verl.checkpoints import complete_steps, mend_tracker
 from rlvrlab.scale.verl.data import memory
-from rlvrlab.scale.verl.export import OVERRIDES, check, prepare, with_model
+from rlvrlab.scale.verl.export import OVERRIDES, check, prepare
 from rlvrlab.scale.verl.follow import Follower, on_record
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.keys import ROLLOUT, Settings, settings
@@ -66,7 +67,9 @@ def start(
     with TemporaryDirectory() as folder:
         trial = Job(Path(folder), resolved, tuple(judges), kept)
         prepare(trial, lab, wanted)
-        ask_verl(python, folder, wanted)
+        # Is verl's environment complete, does it take the settings, and has it room for the prompts?
+        lines = [override(key, value) for key, value in wanted.items()]
+        ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", "--job", folder, *lines], wanted)
     run = run_folder.create(lab, command)
     with closing(run):
         home = _home(run.folder)
@@ -103,12 +106,6 @@ def python_of_verl() -> str:
     if found is None:
         raise UserError(f"{PYTHON}={given}: no such Python; verl lives in an environment of its own: {INSTALL}")
     return found
-
-
-def ask_verl(python: str, job: str, wanted: Settings) -> None:
-    """Let verl's environment say whether it is complete, takes the settings, and has room for the prompts."""
-    lines = [override(key, value) for key, value in wanted.items()]
-    ask_verls_python(python, ["-m", "rlvrlab.scale.verl.validate", "--job", job, *lines], wanted)
 
 
 def ask_verls_python(python: str, arguments: Sequence[str], wanted: Settings) -> None:
@@ -202,10 +199,9 @@ def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job
         told = summarise(run.folder)
         return Ended(run.folder, interrupts.status, interrupts.exit_code, told, interrupts.received)
     if code or follower.state.step < job.phase.steps:
-        why = blame(run.folder / "logs" / "verl.log")
         log = run.folder / "logs" / "verl.log"
         remedy = f"the whole output is in {log}; go on with: rlvr train --resume {run.folder}"
-        raise InfrastructureError(f"verl ended with code {code}: {why}; {remedy}")
+        raise InfrastructureError(f"verl ended with code {code}: {blame(log)}; {remedy}")
     run_folder.close(run, "finished", "all phases done")
     return Ended(run.folder, "finished", 0, summarise(run.folder))
 

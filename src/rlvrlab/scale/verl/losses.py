@@ -105,5 +105,4 @@ def token_batch(
 
 
 def _array(tensor: Any) -> Floats:
-    array: Floats = tensor.detach().cpu().double().numpy()
-    return array
+    return tensor.detach().cpu().double().numpy()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,27 +55,24 @@ def parts(path: Path, overrides: Sequence[str]) -> list[Part]:
     whole = recipe_for_verl(path, overrides)
     made: list[Part] = []
     model: dict[str, Any] = {}
-    for why, phases in _runs(whole):
-        name = f"{whole.recipe.name}_{len(made) + 1}"
-        chosen = {"phases": phases, "name": name, **model}
-        made.append(_beside_verl(path, given, chosen, why) if why else _on_verl(path, given, chosen))
-        model = {"engine.model": name}
-    return made
-
-
-def _runs(whole: Resolved) -> Iterator[tuple[str, list[str]]]:
-    """Why verl does not train these phases, or an empty text with the one phase that it does."""
     why = {name: untrained(whole.phase(name)) for name in whole.recipe.phases}
     for _, names in groupby(whole.recipe.phases, key=lambda name: "" if why[name] else name):
         phases = list(names)
-        yield "; ".join(f"{name} {why[name]}" for name in phases if why[name]), phases
+        reasons = "; ".join(f"{name} {why[name]}" for name in phases if why[name])  # none: verl trains this one phase
+        name = f"{whole.recipe.name}_{len(made) + 1}"
+        chosen = {"phases": phases, "name": name, **model}
+        made.append(_beside_verl(path, given, chosen, reasons) if reasons else _on_verl(path, given, chosen))
+        model = {"engine.model": name}
+    return made
 
 
 def _on_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any]) -> Part:
     """One phase on verl; its model does not exist yet, so the settings are checked with the recipe's own."""
     base = [*_words(given), f"phases={json.dumps(chosen['phases'])}"]
     dropped = refused_keys(recipe_for_verl(path, base))
-    neutral = {key: _neutral(key) for key in dropped}
+    usual = Recipe().model_dump()
+    neutral = {key: usual[table][name] for key in dropped for table, name in [key.split(".")]}
+    neutral |= {"data.test_file": NO_FILES} if "data.test_file" in dropped else {}
     known = {key: value for key, value in neutral.items() if value is not None}
     if problems := refusals(recipe_for_verl(path, [*base, *_words(known)])):
         raise RecipeError(problems)
@@ -91,13 +88,6 @@ def _beside_verl(path: Path, given: Mapping[str, Any], chosen: Mapping[str, Any]
         settings = {"engine.type": "hf", **settings}
     load_recipe(path, _words({key: value for key, value in settings.items() if key != "engine.model"}))
     return Part("hf", chosen["phases"], why, [], _commands(path, settings))
-
-
-def _neutral(key: str) -> Any:
-    """The value of a key that says nothing."""
-    section, _, name = key.partition(".")
-    default = Recipe().model_dump()[section][name]
-    return NO_FILES if key == "data.test_file" else default
 
 
 def _words(settings: Mapping[str, Any]) -> list[str]:

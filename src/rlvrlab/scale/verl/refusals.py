@@ -24,14 +24,18 @@ REFUSED = {
 
 def online_phase(resolved: Resolved) -> OnlinePhase:
     """The one phase that verl trains."""
-    phase: OnlinePhase = resolved.phase(resolved.recipe.phases[0])
-    return phase
+    return resolved.phase(resolved.recipe.phases[0])
 
 
 def refusals(resolved: Resolved) -> list[str]:
     """What verl cannot honour, each with the key, why, and what to do."""
-    recipe = resolved.recipe
-    found = _refused_phases(resolved)
+    recipe, found = resolved.recipe, list[str]()
+    phases: list[Phase] = [resolved.phase(name) for name in recipe.phases]
+    if len(phases) > 1 or not phases[0].online:
+        remedy = "`rlvr train RECIPE --engine verl --plan` prints the commands that train it phase by phase"
+        found.append(f"phases: verl trains one online phase, not {recipe.phases}; {remedy}")
+    elif why := untrained(phases[0]):
+        found.append(f'phases: {phases[0].name!r} {why}; use "grpo", or engine.type = "hf"')
     found += [f"{key}: {REFUSED[key]}; leave it out for verl" for key in refused_keys(resolved)]
     if recipe.optimizer.type != "adam":
         found.append('optimizer.type: verl is driven with AdamW here; set optimizer.type = "adam"')
@@ -55,16 +59,6 @@ def untrained(phase: Phase) -> str:
     if phase.tries > 1:
         return "asks again after the verdicts of a whole group, and verl's agent loop knows one answer at a time"
     return ""
-
-
-def _refused_phases(resolved: Resolved) -> list[str]:
-    phases: list[Phase] = [resolved.phase(name) for name in resolved.recipe.phases]
-    if len(phases) > 1 or not phases[0].online:
-        remedy = "`rlvr train RECIPE --engine verl --plan` prints the commands that train it phase by phase"
-        return [f"phases: verl trains one online phase, not {resolved.recipe.phases}; {remedy}"]
-    if why := untrained(phases[0]):
-        return [f'phases: {phases[0].name!r} {why}; use "grpo", or engine.type = "hf"']
-    return []
 
 
 def _refused_plugins(resolved: Resolved) -> list[str]:

@@ -37,7 +37,10 @@ async def compute_score(
     """The score and its named parts; every answer of a run has the same names."""
     job = current()
     problem = problem_of(job, extra_info or {}, ground_truth)
-    verdict = await _patiently(job, problem, solution_str)
+    async for last in tries():
+        verdict = await asyncio.wrap_future(_desk(job).hand_in(problem, solution_str))
+        if verdict.correct is not None or last:
+            break
     given = extra_info or {}
     answer = completion_of(job, solution_str, tuple(given.get(TOKENS, ())), given.get(EPISODE))
     return scored(job, problem, answer, verdict)
@@ -78,14 +81,6 @@ def problem_of(job: Job, extra_info: dict[str, Any], ground_truth: str) -> Probl
     return problem
 
 
-async def _patiently(job: Job, problem: Problem, text: str) -> Verdict:
-    async for last in tries():
-        verdict = await asyncio.wrap_future(_desk(job).hand_in(problem, text))
-        if verdict.correct is not None or last:
-            break
-    return verdict
-
-
 async def tries() -> AsyncIterator[bool]:
     """Goes on with growing pauses for PATIENCE_S seconds; True says that it is the last try."""
     start, pause, last = time.monotonic(), FIRST_PAUSE_S, False
@@ -107,8 +102,7 @@ class ManagerHooks:
         known = item.non_tensor_batch["extra_info"]
         known[TOKENS] = item.batch["responses"][:valid].tolist()
         known[EPISODE] = item.non_tensor_batch.get("tool_extra_fields", {}).get(EPISODE)
-        found: dict[str, Any] = await super().run_single(data)  # type: ignore[misc]
-        return found
+        return await super().run_single(data)  # type: ignore[misc]
 
 
 class Desk:

@@ -59,14 +59,11 @@ scripts check versions, plug-in, configuration and the lengths of all prompts be
 Metrics go to `metrics.jsonl`, checkpoints to `checkpoints/`. `rlvr train RECIPE --engine verl` does the same and brings
 the results into a run folder: metrics, answers, merged checkpoints.
 """
+ESCAPES = {ord(mark): f"\\{mark}" for mark in '\\"`$'}
+"""Of what bash would read between double quotes."""
 
 
 def array(lines: Sequence[str]) -> str:
     """Elements of a bash array; only ${HERE} is expanded."""
-    return "\n".join(f'  "{_escaped(line)}"' for line in lines)
-
-
-def _escaped(line: str) -> str:
-    for mark in ("\\", '"', "`", "$"):
-        line = line.replace(mark, f"\\{mark}")
-    return line.replace("\\${HERE}", "${HERE}")
+    escaped = [line.translate(ESCAPES).replace("\\${HERE}", "${HERE}") for line in lines]
+    return "\n".join(f'  "{line}"' for line in escaped)

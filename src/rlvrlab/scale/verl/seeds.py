@@ -25,19 +25,15 @@ def seeded(sampling: Mapping[str, Any], row: Mapping[str, Any], turn: int = 0) -
     if recipe.engine["rollout"] != "cpu":
         return dict(sampling)
     step, problem = int(row["global_steps"]), str((row.get("extra_info") or {}).get("id"))
-    again = _times_asked(step, problem, str(row["uid"]))
-    key = (recipe.seed, "verl", step, problem, again, int(row["session_id"]), turn)
-    return {**sampling, "seed": key_bits(*key) % 2**31}
-
-
-def _times_asked(step: int, problem: str, uid: str) -> int:
-    """How often the problem was asked before in this step: a batch may hold it twice, with answers of its own each."""
     for old in [key for key in _asked if key[0] != step]:
         del _asked[old]
-    uids = _asked.setdefault((step, problem), [])
+    # A batch may hold the problem twice, with answers of its own each: how often was it asked before in this step?
+    uids, uid = _asked.setdefault((step, problem), []), str(row["uid"])
     if uid not in uids:
         uids.append(uid)
-    return uids.index(uid)
+    again = uids.index(uid)
+    key = (recipe.seed, "verl", step, problem, again, int(row["session_id"]), turn)
+    return {**sampling, "seed": key_bits(*key) % 2**31}
 
 
 class AnswerHooks:
@@ -50,11 +46,12 @@ class AnswerHooks:
 
 def answer_loop(**named: Any) -> Any:
     """An agent loop, as verl instantiates them."""
-    return _loop_class()(**named)
+    from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
+
+    return loop_class("RlvrAnswers", AnswerHooks, SingleTurnAgentLoop)(**named)
 
 
 @cache
-def _loop_class() -> Any:
-    from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
-
-    return type("RlvrAnswers", (AnswerHooks, SingleTurnAgentLoop), {})
+def loop_class(name: str, hooks: type, verls_own: type) -> Any:
+    """An agent loop of verl's with hooks before it: one class in a process, however many loops it has."""
+    return type(name, (hooks, verls_own), {})

@@ -8,6 +8,7 @@ needs (the group of each row) is put back into the queue beside verl's own field
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,7 @@ class TrainerHooks:
         job = self._rlvr_job
         skills = [job.problems[name].skill for name in infos["problem"]]
         rows = list(zip(infos["acc"], infos["judged"], infos["error"], skills, strict=True))
-        names = list(dict.fromkeys(skills))
-        parts = {name: _accuracy([row for row in rows if row[3] == name]) for name in names}
+        parts = {name: _accuracy([row for row in rows if row[3] == name]) for name in dict.fromkeys(skills)}
         return BySkill(_accuracy(rows), parts).metrics(job.env.name)
 
 
@@ -139,9 +139,6 @@ def _record(found: Collection, credits: StepCredits, folder: Path, step: int) ->
 
 def _accuracy(rows: Sequence[tuple[Any, Any, Any, str]]) -> Accuracy:
     judged = [row for row in rows if row[1]]
-    errors: dict[str, int] = {}
-    for acc, _, error, _ in judged:
-        if not acc:
-            errors[str(error)] = errors.get(str(error), 0) + 1
+    errors = dict(Counter(str(error) for acc, _, error, _ in judged if not acc))
     solved = sum(bool(row[0]) for row in judged)
     return Accuracy(solved, len(judged), len(rows) - len(judged), errors, 0)

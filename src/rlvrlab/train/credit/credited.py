@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -98,14 +98,10 @@ def combined(plugin: StepCredit, parts: Sequence[StepCredits], remembered: Remem
 def segmented(rollouts: Sequence[Rollout], segmentation: str, decode: Decode) -> Iterator[Trajectory]:
     """Steps and tokens of each answer; equal answers are looked at once, and single tokens are decoded once."""
     known: dict[tuple[tuple[int, ...], str], tuple[Segments, Ints]] = {}
-    pieces: dict[int, str] = {}
+    piece = cache(lambda token: decode((token,)))
 
     def remembering(tokens: Sequence[int]) -> str:
-        if len(tokens) != 1:
-            return decode(tokens)
-        if tokens[0] not in pieces:
-            pieces[tokens[0]] = decode(tokens)
-        return pieces[tokens[0]]
+        return piece(tokens[0]) if len(tokens) == 1 else decode(tokens)
 
     for rollout in rollouts:
         tokens, text = answer = rollout.completion.tokens, rollout.completion.text

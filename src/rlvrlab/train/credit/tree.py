@@ -34,7 +34,13 @@ def tree_credits(plugin: StepCredit, rollouts: Sequence[Rollout], decode: Decode
                 examined_S = np.ones(len(credit_S), dtype=bool)
                 answers[rollout.id] = Credited(_trajectory(rollout, decode), credit_S, trained_S, examined_S)
     written = sum(len(r.completion.tokens) for r in on_trees)
-    drawn = tokens_drawn(on_trees)
+    length = {}  # of each branch of a tree, which is drawn once
+    for rollout in on_trees:
+        begins = 0
+        for branch in rollout.completion.branches:
+            length[rollout.group_id, branch.path] = branch.end - begins
+            begins = branch.end
+    drawn = sum(length.values())
     beside = sum(r.completion.branches[0].path[0] < 0 for r in on_trees)
     metrics = {
         "credit/unbiased": float(plugin.label == "unbiased"),
@@ -44,17 +50,6 @@ def tree_credits(plugin: StepCredit, rollouts: Sequence[Rollout], decode: Decode
         "tree/beside": beside / max(1, len(on_trees)),
     }
     return StepCredits(plugin, answers, metrics)
-
-
-def tokens_drawn(rollouts: Sequence[Rollout]) -> int:
-    """Tokens of these answers, each branch of a tree counted once."""
-    length = {}
-    for rollout in rollouts:
-        begins = 0
-        for branch in rollout.completion.branches:
-            length[rollout.group_id, branch.path] = branch.end - begins
-            begins = branch.end
-    return sum(length.values())
 
 
 def _trajectory(rollout: Rollout, decode: Decode) -> Trajectory:
