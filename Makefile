@@ -69,7 +69,7 @@ $(VERL)/.ready: tests/scale/verl_requirements.txt pyproject.toml
 	@touch $@
 
 verl-test: $(VERL)/.ready  ## the real verl trainer on a local Ray cluster on a CPU: our reward, credit, surgery, merge, eval
-	$(VERL)/bin/python -m pytest -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_run.py
+	$(VERL)/bin/python -m pytest -n $(JOBS) --dist loadfile -m oracle tests/oracles/test_verl_*.py tests/scale/test_verl_resume.py tests/scale/test_verl_run.py tests/scale/test_verl_phases.py
 
 verl-faults: $(VERL)/.ready  ## a node of a local Ray cluster is killed under an evaluation and under verl
 	$(VERL)/bin/python -m pytest -m oracle tests/scale/test_nodes.py

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-import test_verl_run
+import verl_runs
 from command_line import RLVR, rlvr
 from faulty_server import FaultyServer
 from judge_servers import wait_until
@@ -48,7 +48,7 @@ def test_verl_goes_on_from_its_last_checkpoint_after_the_death_of_a_node(
     for name in ("verl", "ray", "transfer_queue"):
         pytest.importorskip(name, reason="needs verl's environment: make verl-test")
     (tmp_path / "recipe.toml").write_text(
-        test_verl_run.RECIPE.replace("steps = 2", "steps = 4").replace("every = 1", "every = 2")
+        verl_runs.RECIPE.replace("steps = 2", "steps = 4").replace("every = 1", "every = 2")
     )
     with RayNodes(cpus=16, gpus=1) as nodes:
         for name, text in nodes.secret.items():
@@ -65,9 +65,9 @@ def test_verl_goes_on_from_its_last_checkpoint_after_the_death_of_a_node(
         (run,) = (tmp_path / "experiments").iterdir()
         assert started.returncode == 1 and f"rlvr train --resume {run.relative_to(tmp_path)}" in said, said
         assert read_info(run)["status"] == "failed"
-        assert not any(str(run) in line and "main_ppo" in line for line in test_verl_run.commands())
+        assert not any(str(run) in line and "main_ppo" in line for line in verl_runs.commands())
         nodes.tell("add")
-        done = test_verl_run.rlvr(tmp_path, "train", "--resume", str(run), "--json")
+        done = verl_runs.rlvr(tmp_path, "train", "--resume", str(run), "--json")
         assert done.returncode == 0, done.stderr[-2000:]
     resumed = next(event for event in read_events(run) if event["kind"] == "resume")
     assert resumed["step"] == 2 and read_info(run)["status"] == "finished"

@@ -109,7 +109,7 @@ def test_the_command_line_prints_the_parts_and_a_refusal_names_it(tmp_path: Path
 @pytest.mark.skipif(find_spec("torch") is None, reason="could not import 'torch'")
 @pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 def test_the_parts_on_hf_run_as_printed_and_verls_would_start_from_their_model(tmp_path: Path) -> None:
-    """The part on verl itself: tests/scale/test_verl_run.py, with verl's environment."""
+    """The part on verl itself: tests/scale/test_verl_phases.py, with verl's environment."""
     (tmp_path / "small.toml").write_text(SMALL)
     words = ("engine.gpus=1", "engine.rollout=cpu", "--engine", "verl", "--plan", "--json")
     first, second, third = json.loads(rlvr("train", "small.toml", *words, folder=tmp_path).stdout)["parts"]
