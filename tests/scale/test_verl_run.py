@@ -14,37 +14,25 @@ pytestmark = [pytest.mark.oracle, pytest.mark.slow, pytest.mark.filterwarnings("
 
 
 @needs_verl
-def test_adapters_from_recipe_to_evaluation(tmp_path: Path) -> None:
-    (tmp_path / "recipe.toml").write_text(RECIPE)
+def test_adapters_surgery_and_guard_from_recipe_to_evaluation(tmp_path: Path) -> None:
+    """In verl's own trainer, in one run, since each takes a minute to start: adapters are trained, merged and examined,
+    skills are weighed, and each update is corrected so that neither skill loses by it, to first order."""
+    (tmp_path / "recipe.toml").write_text(RECIPE + '[guard]\ntype = "skill_safe"\nmemory_per_skill = 4\n')
     words = ["engine.lora_rank=8", "checkpoint.every=2", "grpo.learning_rate=0.01", "surgery.noise_every=1"]
-    done = rlvr(tmp_path, "train", "recipe.toml", *words, "--json")
+    # With eight answers each, one group in 128 has no signal: both halves of both skills have some.
+    done = rlvr(tmp_path, "train", "recipe.toml", *words, "rollout.n=8", "--json")
     assert done.returncode == 0, done.stderr[-2000:]
     run = tmp_path / json.loads(done.stdout)["folder"]
     assert read_info(run)["status"] == "finished"
     rows = read_metrics(run)
     assert [row["step"] for row in rows] == [0, 1, 2] and "val-core/mixture/acc" in rows[0]
     updates = rows[1:]
-    assert all(row["actor/grad_norm"] > 0 for row in updates), "the gradients must not vanish"
     assert any(abs(row["surgery/weight/large"] - row["surgery/weight/small"]) > 1e-3 for row in updates)
-    assert all("reward/random" in row and "advantage/unjudged_rows" in row for row in updates)
     assert any("surgery/permutation_z" in row for row in updates), "a skill of two live problems has halves"
+    for row in updates:
+        assert "reward/random" in row and "advantage/unjudged_rows" in row
+        assert row["guard/protected"] == 2.0 and row["guard/violation"] < 1e-5 <= row["actor/grad_norm"]
+        assert {"guard/small/memory", "guard/large/memory", "guard/correction"} <= row.keys()
     merged(run, 2)
     assert not list((run / "checkpoints" / "global_step_2" / "actor" / "huggingface").glob("*adapter*"))
     evaluated(tmp_path, run)
-
-
-@needs_verl
-def test_the_skill_safe_step_bounds_both_skills_that_are_trained_together(tmp_path: Path) -> None:
-    """In verl's own trainer: each update is corrected so that neither skill loses by it, to first order."""
-    text = RECIPE.replace('type = "mgda"\nconflict_threshold = 1.0\n', 'type = "mean"\n').replace(
-        "noise_every = 2\n", ""
-    )
-    (tmp_path / "recipe.toml").write_text(text + '[guard]\ntype = "skill_safe"\nmemory_per_skill = 4\n')
-    done = rlvr(tmp_path, "train", "recipe.toml", "checkpoint.every=2", "--json")
-    assert done.returncode == 0, done.stderr[-2000:]
-    run = tmp_path / json.loads(done.stdout)["folder"]
-    updates = read_metrics(run)[1:]
-    assert [row["step"] for row in updates] == [1, 2]
-    for row in updates:
-        assert row["guard/protected"] == 2.0 and row["guard/violation"] < 1e-5 <= row["actor/grad_norm"]
-        assert {"guard/small/memory", "guard/large/memory", "guard/correction"} <= row.keys()
