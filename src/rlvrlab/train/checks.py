@@ -116,8 +116,11 @@ def note_untrained_tokens(lab: Lab) -> None:
     names = lab.engine.untrained(texts) if isinstance(lab.engine, KnowsUntrained) else []
     if names:
         what = f"the model never learnt {' and '.join(names)}, which right answers hold, and adapters do not move them"
-        asked = "env.style=fence asks for tool calls without them; or train all parameters (engine.lora_rank=0)"
-        note("warning", f"engine.model: {what}: it will write other tokens in their place; {asked}")
+        instead = (
+            "give env.style=fence, which asks for tool calls without them, or " if isinstance(env, ShowsTurns) else ""
+        )
+        remedy = f"{instead}train all parameters (engine.lora_rank=0)"
+        note("warning", f"engine.model: {what}: it will write other tokens in their place; {remedy}")
 
 
 def pays_backwards(paid: Sequence[Tried]) -> str:
