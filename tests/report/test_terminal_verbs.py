@@ -46,7 +46,11 @@ def test_runs_say_in_which_settings_they_differ(tmp_path, monkeypatch, capsys) -
     other.write_text(other.read_text().replace('"name": "made"', '"name": "another"'))
     monkeypatch.setenv("COLUMNS", "80")
     told = inside(monkeypatch, capsys, "runs", "--diff", folder=tmp_path).stdout
-    assert "settings that differ" in told and "seed=3 rollout.n=16" in told and "rollout.n=99" not in told
+    assert "settings that differ" in told and "rollout.n=16" in told and "rollout.n=99" not in told
+    assert "seed=" not in told, "all of them have the same"
+    last = tmp_path / "experiments" / "beta" / "config.json"
+    last.write_text(last.read_text().replace('"seed": 3', '"seed": 4'))
+    assert "seed=4 rollout.n=16" in inside(monkeypatch, capsys, "runs", "--diff", folder=tmp_path).stdout
     assert "settings" not in inside(monkeypatch, capsys, "runs", folder=tmp_path).stdout
     found = json.loads(inside(monkeypatch, capsys, "runs", "--diff", "--json", folder=tmp_path).stdout)
     assert {one["name"]: one["settings"].get("rollout.n") for one in found} == {"alpha": 4, "beta": 16, "gamma": None}

@@ -98,7 +98,8 @@ def settings_apart(entries: Sequence[Entry]) -> dict[Path, dict[str, Any]]:
     apart: dict[Path, dict[str, Any]] = {entry.folder: {} for entry in entries}
     for name in {recipe.get("name") for recipe in recipes.values()}:
         tables = {folder: settings(recipe) for folder, recipe in recipes.items() if recipe.get("name") == name}
-        keys = ["seed", *differing(list(tables.values()))]
+        seeds = {recipes[folder].get("seed") for folder in tables}
+        keys = [*(["seed"] if len(seeds) > 1 else []), *differing(list(tables.values()))]
         for folder, table in tables.items():
             apart[folder] = {key: (recipes[folder] | table)[key] for key in keys if key in recipes[folder] | table}
     return apart
