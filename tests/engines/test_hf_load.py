@@ -163,6 +163,31 @@ def test_a_later_turn_continues_the_conversation_token_by_token(tmp_path):
         HfTokenizer(inner, 384, "nano", chat=True).encode_again("again:")
 
 
+def test_tokens_with_a_name_are_counted_once(tmp_path):
+    """Older tokenizers build their whole table to count it: counted for every token, 512 answers took half a minute."""
+    from transformers import AutoTokenizer
+
+    from rlvrlab.engines.hf.tokenizer import HfTokenizer
+    from rlvrlab.models import nano
+
+    (tmp_path / "nano").mkdir()
+    nano.build(tmp_path / "nano", "nano", 0)
+    inner = AutoTokenizer.from_pretrained(tmp_path / "nano")
+    counted = []
+
+    class Counted(type(inner)):
+        def __len__(self):
+            counted.append(1)
+            return super().__len__()
+
+    inner.__class__ = Counted
+    ours = HfTokenizer(inner, 384, "nano", chat=False)
+    counted.clear()
+    tokens = ours.encode("x = 12")
+    assert [ours.decode([*tokens, 100_000]) for _ in range(3)] == ["x = 12"] * 3
+    assert not counted
+
+
 ALL_WEIGHTS = """
 import sys
 from engine_factories import hf
