@@ -25,7 +25,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from os import closerange, pwrite
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel
+from rlvrlab.judge.jail import child, heap, kernel, large_pages
 from rlvrlab.judge.jail.child import DESCRIPTORS, JOB, LOWEST_OWN, REPORT
 from rlvrlab.judge.jail.limits import FILES
 from rlvrlab.judge.jail.numbers import BEFORE_THE_FIRST
@@ -181,6 +181,7 @@ def live(orders: int, worker: int, counter: int, walls: Walls, roles: dict[str, 
         walls.way(((), writable))
     template = Template(walls, roles, counter >= 0)
     template.practise()
-    walls.narrow()
     heap.fill_holes()
+    large_pages.gather(large_pages.OF_A_TEMPLATE)  # those that were copied since the worker made them are small again
+    walls.narrow()
     template.serve()

@@ -30,6 +30,7 @@ from rlvrlab.judge.jail import (
     child,
     heap,
     kernel,
+    large_pages,
     library,
     limits,
     namespaces,
@@ -209,6 +210,8 @@ def make_ready_to_fork() -> None:
     gc.freeze()
     # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
     gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
+    large_pages.fill_up()
+    large_pages.gather()
 
 
 def main(own_path: str, settings_text: str, *sockets: str) -> None:
@@ -236,7 +239,7 @@ def main(own_path: str, settings_text: str, *sockets: str) -> None:
         # The laboratory's own modules, and whatever else is installed, are not for candidates to import or read.
         sys.path[:] = [path for path in sys.path if path not in (own_path, *site)]
         zygote = Zygote(control, orders, settings, roles)
-        control.send("ready {} {}".format(*imported).encode())
+        control.send("ready {} {}".format(*(size + large_pages.empty() for size in imported)).encode())
         zygote.serve()
     except Exception as error:
         control.send(f"failed {type(error).__name__}: {error}".encode())
