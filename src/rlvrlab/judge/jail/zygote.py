@@ -52,6 +52,8 @@ fork: Callable[[], int] = ctypes.PyDLL(None).fork
 """The C library's fork: os.fork's hooks repair locks and threads, which there are none of, and seed `random` anew,
 which would make verdicts of careless programs vary."""
 
+_kept: list[object] = []
+"""What a child has others of its own in place of: to take the old ones apart it would copy the pages beside them."""
 MESSAGE_SIZE = 1 << 10
 DESCRIPTORS_SIZE = CMSG_SPACE(3 * array("i").itemsize)
 
@@ -203,6 +205,7 @@ class Zygote:
 
 def make_ready_to_fork() -> None:
     """Lay this memory out so that copies of it share most of it for as long as they live."""
+    _kept.extend((sys.modules["__main__"], sys.argv))
     gc.collect()
     heap.give_back()
     heap.fill_holes()
