@@ -4,8 +4,9 @@ A fork copies the map of all memory, and the end of a child takes it down, page 
 that is a fifth of all that a short job costs. Memory that is a single large page for the kernel costs next to nothing
 of it, and a child that writes to it still copies no more than four kilobytes.
 
-A large page begins at a multiple of its size. So objects are given a stretch of memory that lies so, before there are
-many of them. Where the kernel has no such pages, or none left, all stays as it was.
+A large page begins at a multiple of its size, and what lies on it is of one kind. So small objects get one stretch of
+memory before there are many of them (arenas.py), and what the C library allots gets one that begins and ends so. Where
+the kernel has no such pages, or none left, all stays as it was.
 """
 
 from __future__ import annotations
@@ -17,65 +18,32 @@ from itertools import islice
 from rlvrlab.judge.jail.files import content
 
 LARGE, PAGE = 2 << 20, 4096
-ARENA, ARENAS = 1 << 20, 4
-"""CPython takes memory for small objects a megabyte at a time; most that a worker has fit into so many."""
-BLOCK, BLOCK_HEAD = 512, 33
 OF_A_TEMPLATE = 8
 """Large pages that a template makes once more for itself alone: all that a worker without packages has."""
 LEAST_SHARE = 8
 """A large page is made where at least one small one in so many is there."""
-PROT_NONE, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, MAP_FIXED_NOREPLACE = 0, 3, 0x22, 0x100000
+PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, MAP_FIXED_NOREPLACE = 3, 0x22, 0x100000
 MADV_COLLAPSE = 25
 MAP_FAILED = ctypes.c_void_p(-1).value
 
 libc = ctypes.CDLL(None)
-_map, _unmap, _advise, _look, _grow = libc.mmap, libc.munmap, libc.madvise, libc.mincore, libc.sbrk
+_map, _advise, _look, _grow = libc.mmap, libc.madvise, libc.mincore, libc.sbrk
 _map.restype = _grow.restype = ctypes.c_void_p
 _map.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_unmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _look.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 _grow.argtypes = [ctypes.c_long]
 
-_anchors: list[bytes] = []
-"""One object in each arena, or it would be given back while it is empty."""
 _empty: list[int] = []
 
 
 def reserve() -> None:
-    """Put what comes from here on where large pages can be."""
-    _reserve_arenas()
+    """Let the heap begin where a large page does."""
     start = next((begin for begin, _, name in _writable() if name == "[heap]"), 0)
     below = start % LARGE
-    if below and _mapped(start - below, below, PROT_READ_WRITE):
-        _empty.append(below)
-
-
-def _reserve_arenas() -> None:
-    """Have the interpreter take a few arenas in a row now, while nothing else is put between them."""
-    probe = _map(None, ARENA, PROT_NONE, MAP_PRIVATE_ANONYMOUS, -1, 0)  # the kernel goes on below what it gave last
-    if probe == MAP_FAILED:
-        return
-    _unmap(probe, ARENA)
-    unaligned = (probe + ARENA) % LARGE
-    top = probe + ARENA - unaligned
-    padded = bool(unaligned) and _mapped(top, unaligned, PROT_NONE)
-    found: dict[int, bytes] = {}
-    blocks: list[bytes] = []
-    while len(found) < ARENAS and len(blocks) < (ARENAS + 2) * ARENA // BLOCK:
-        blocks.append(bytes(BLOCK - BLOCK_HEAD))
-        arena = (top - 1 - id(blocks[-1])) // ARENA
-        if 0 <= arena < ARENAS:
-            found.setdefault(arena, blocks[-1])
-    _anchors.extend(found.values())
-    if padded:
-        _unmap(top, unaligned)
-
-
-def _mapped(place: int, size: int, protection: int) -> bool:
-    """Is this stretch, which was free, ours now?"""
     flags = MAP_PRIVATE_ANONYMOUS | MAP_FIXED_NOREPLACE
-    return bool(_map(place, size, protection, flags, -1, 0) == place)
+    if below and _map(start - below, below, PROT_READ_WRITE, flags, -1, 0) == start - below:
+        _empty.append(below)
 
 
 def fill_up() -> None:
