@@ -85,3 +85,16 @@ def test_what_is_no_message_ends_the_conversation(ends: tuple[Frames, socket.soc
     peer.close()
     with pytest.raises(PeerGone):
         frames.receive()
+
+
+def test_the_way_into_the_jail_is_practised_before_the_first_job_goes_it(judge: Judge) -> None:
+    """An interpreter changes the code that it has met a few times; a job that is the first to do so copies the page."""
+    code = (
+        "import sys\n"
+        "inner = {name: sys.modules['rlvrlab.judge.jail.' + name] for name in ('walls', 'child')}\n"
+        "for way in (inner['walls'].Walls.enter, inner['child'].live):\n"
+        "    print(way.__code__._co_code_adaptive != way.__code__.co_code)\n"
+        "print(inner['walls'].setrlimit.__name__, inner['child'].leave.__name__)"
+    )
+    expected = "True\nTrue\nsetrlimit _exit"
+    assert judge.verify(StdioTask((("", expected),)), code).detail == "accepted"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import importlib
 
+from rlvrlab.judge.jail import large_pages
+
 PRELOADED = """
 _sitebuiltins array ast atexit bisect collections contextlib copy ctypes dataclasses datetime decimal enum fcntl
 fractions functools heapq itertools json math operator os random re resource select signal string
@@ -29,6 +31,7 @@ _fillers: list[object] = []
 
 def preload() -> None:
     """Import the modules of PRELOADED, then fill the gaps that they left between objects."""
+    large_pages.reserve()
     for name in PRELOADED.split():
         importlib.import_module(name)
     fill_holes()

@@ -6,6 +6,7 @@ import math
 import resource
 import signal
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 MEGABYTE = 1 << 20
 PROCESSES = 64
@@ -70,6 +71,11 @@ class Limits:
     def wall_or_default_s(self) -> float:
         """The wall limit in force."""
         return self.wall_s if self.wall_s is not None else max(3 * self.cpu_s, self.cpu_s + 5)
+
+    @lru_cache(maxsize=64)  # noqa: B019 - of the few that a run has
+    def of_one_test(self) -> Limits:
+        """The same for a job that is a single test."""
+        return replace(self, job_cpu_s=self.cpu_s)
 
     def times(self, factor: float) -> Limits:
         """The same with longer times, within what is accepted."""

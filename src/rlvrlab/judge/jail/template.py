@@ -25,7 +25,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from os import closerange, pwrite
 from typing import Any
 
-from rlvrlab.judge.jail import child, heap, kernel
+from rlvrlab.judge.jail import child, heap, kernel, large_pages, practice
 from rlvrlab.judge.jail.child import DESCRIPTORS, JOB, LOWEST_OWN, REPORT
 from rlvrlab.judge.jail.limits import FILES
 from rlvrlab.judge.jail.numbers import BEFORE_THE_FIRST
@@ -137,14 +137,26 @@ class Template:
         child.live(self.walls, readable, RECEIVED, self.roles, self.parent)
 
     def practise(self) -> None:
-        """Obey orders without a fork, so that the first real one finds this memory as every later one will."""
+        """Obey orders without a fork, so that the first real one finds this memory as every later one will.
+
+        Every other time it goes on as a child would: what an interpreter fills in on the way into the jail is then
+        there already, and no child has to copy the pages that it lies on.
+        """
         kept = [fcntl(one, F_DUPFD_CLOEXEC, PARKED) for one in (ORDERS, WORKER)]
         judge, worker = parked_pair(ORDERS), parked_pair(WORKER)
-        fork, self.fork = self.fork, _pretend
-        for _ in range(ORDERS_FOR_PRACTICE):
-            judge.sendmsg((b".",), ((SOL_SOCKET, SCM_RIGHTS, array("i", [0] * DESCRIPTORS)),))
-            self.obey()
-            worker.recv(1)
+        job = _parked(os.memfd_create("practice"))
+        os.write(job, practice.BEGINNING + marshal.dumps((False, {"role": practice.ROLE})))
+        given = array("i", [0] * (DESCRIPTORS - 1) + [job])
+        fork, roles = self.fork, self.roles
+        with practice.harmless(self.walls) as self.roles:
+            for number in range(ORDERS_FOR_PRACTICE):
+                judge.sendmsg((b".",), ((SOL_SOCKET, SCM_RIGHTS, given),))
+                self.fork = (_pretend_to_be_a_child, _pretend)[number % 2]
+                self.obey()
+                worker.recv(1)
+                practice.put_back()
+        self.roles = roles
+        os.close(job)
         judge.close()
         worker.close()
         for one, place in zip(kept, (ORDERS, WORKER), strict=True):
@@ -158,13 +170,24 @@ def _pretend(*_: object) -> int:
     return os.dup(0)
 
 
+def _pretend_to_be_a_child(*_: object) -> int:
+    """The same, with the kernel's answer to the child."""
+    os.dup(0)
+    return 0
+
+
 def parked_pair(place: int) -> socket:
     """One end of a new pair of sockets, out of the way; the other one is this descriptor."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
     os.dup2(theirs.fileno(), place, inheritable=False)
     theirs.close()
-    parked = socket(fileno=fcntl(ours.fileno(), F_DUPFD_CLOEXEC, PARKED))
-    ours.close()
+    return socket(fileno=_parked(ours.detach()))
+
+
+def _parked(descriptor: int) -> int:
+    """The same file by a number that is out of the way."""
+    parked = fcntl(descriptor, F_DUPFD_CLOEXEC, PARKED)
+    os.close(descriptor)
     return parked
 
 
@@ -181,6 +204,7 @@ def live(orders: int, worker: int, counter: int, walls: Walls, roles: dict[str, 
         walls.way(((), writable))
     template = Template(walls, roles, counter >= 0)
     template.practise()
-    walls.narrow()
     heap.fill_holes()
+    large_pages.gather(large_pages.OF_A_TEMPLATE)  # those that were copied since the worker made them are small again
+    walls.narrow()
     template.serve()

@@ -63,6 +63,10 @@ class Walls:
             self._ways[key] = self._prepare(*key)
         return self._ways[key]
 
+    def replace(self, ways: dict[Key, Way]) -> None:
+        """Take these ways instead of those that were prepared."""
+        self._ways.update(ways)
+
     def narrow(self) -> None:
         """Install the filter that a template's jobs inherit; they add their own to it as they enter."""
         if self.inherited is not None:

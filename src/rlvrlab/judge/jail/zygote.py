@@ -30,6 +30,7 @@ from rlvrlab.judge.jail import (
     child,
     heap,
     kernel,
+    large_pages,
     library,
     limits,
     namespaces,
@@ -51,6 +52,8 @@ fork: Callable[[], int] = ctypes.PyDLL(None).fork
 """The C library's fork: os.fork's hooks repair locks and threads, which there are none of, and seed `random` anew,
 which would make verdicts of careless programs vary."""
 
+_kept: list[object] = []
+"""What a child has others of its own in place of: to take the old ones apart it would copy the pages beside them."""
 MESSAGE_SIZE = 1 << 10
 DESCRIPTORS_SIZE = CMSG_SPACE(3 * array("i").itemsize)
 
@@ -202,6 +205,7 @@ class Zygote:
 
 def make_ready_to_fork() -> None:
     """Lay this memory out so that copies of it share most of it for as long as they live."""
+    _kept.extend((sys.modules["__main__"], sys.argv))
     gc.collect()
     heap.give_back()
     heap.fill_holes()
@@ -209,6 +213,8 @@ def make_ready_to_fork() -> None:
     gc.freeze()
     # Collecting in a child drags in pages it would otherwise share: only programs that allocate much should pay.
     gc.set_threshold(child.OBJECTS_BETWEEN_COLLECTIONS)
+    large_pages.fill_up()
+    large_pages.gather()
 
 
 def main(own_path: str, settings_text: str, *sockets: str) -> None:
@@ -236,7 +242,7 @@ def main(own_path: str, settings_text: str, *sockets: str) -> None:
         # The laboratory's own modules, and whatever else is installed, are not for candidates to import or read.
         sys.path[:] = [path for path in sys.path if path not in (own_path, *site)]
         zygote = Zygote(control, orders, settings, roles)
-        control.send("ready {} {}".format(*imported).encode())
+        control.send("ready {} {}".format(*(size + large_pages.empty() for size in imported)).encode())
         zygote.serve()
     except Exception as error:
         control.send(f"failed {type(error).__name__}: {error}".encode())

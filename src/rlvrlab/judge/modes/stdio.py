@@ -7,7 +7,6 @@ a program that could leave a note for its next run would otherwise learn the hid
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from rlvrlab.judge import compare
 from rlvrlab.judge.finding import BadTask, Failure, Finding, failure_of, records_of, shown
@@ -38,7 +37,7 @@ async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bo
     if any(no_output(given) or no_output(expected) for given, expected in task.tests):
         raise BadTask("a test holds half a character (a lone surrogate), which no program can read or print")
     finding = Finding(total=len(task.tests))
-    limits = replace(task.limits, job_cpu_s=task.limits.cpu_s)
+    limits = task.limits.of_one_test()
     waiting: dict[int, bytes] = {}
     for number, (given, expected) in enumerate(task.tests):
         job = {"role": "program", "code": code}

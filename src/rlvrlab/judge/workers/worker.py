@@ -47,6 +47,7 @@ SITE = ("site-packages", "dist-packages")
 """How the folders of installed packages are called."""
 BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
+    "from rlvrlab.judge.jail.arenas import reserve; reserve(); "
     "from rlvrlab.judge.jail.heap import preload; preload(); "
     "from rlvrlab.judge.jail.zygote import main; main(*sys.argv[1:])"
 )

@@ -12,9 +12,9 @@ followed whose text shows that they cannot; of any other nothing is reported.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
-from zlib import crc32
 
 from rlvrlab.judge.jail import frames, plain
 from rlvrlab.judge.jail.child import Job, Report
@@ -37,13 +37,15 @@ def run(job: Job, report: Report) -> None:
     """Make the calls in order and report the states that each went through."""
     if not is_pure(job["code"]):
         return
+    from zlib import crc32  # a library that no other role needs, and that each fork of a worker with it would copy
+
     function = solution.entry(solution.load(job["code"], report, job["cpu_s"]), job["entry_point"], report)
     code = solution.code_of(function)
     for arguments, named in job["calls"]:
         states: list[Any] = []
         if code is not None:
             given = plain.decode(arguments), plain.decode(named)
-            sys.settrace(_Follower(code, states).enter)
+            sys.settrace(_Follower(code, states, crc32).enter)
             try:
                 function(*given[0], **given[1])
             except BaseException as error:  # noted in the states, where it left the function
@@ -56,8 +58,8 @@ def run(job: Job, report: Report) -> None:
 class _Follower:
     """Follows the first call of a code object; calls that it makes of itself are left alone."""
 
-    def __init__(self, code: CodeType, states: list[Any]) -> None:
-        self.code, self.states = code, states
+    def __init__(self, code: CodeType, states: list[Any], check_sum: Callable[[bytes], int]) -> None:
+        self.code, self.states, self.check_sum = code, states, check_sum
         self.line, self.raising = 0, ""
         self.entered = False
 
@@ -76,18 +78,19 @@ class _Follower:
             if len(self.states) >= MOST_STATES:
                 raise Enough
         elif event == "return":
-            self.note(frame, **({"raise": crc32(self.raising.encode())} if self.raising else {"return": _sum(value)}))
+            raised = {"raise": self.check_sum(self.raising.encode())}
+            self.note(frame, **(raised if self.raising else {"return": self.sum(value)}))
         return self.follow
 
     def note(self, frame: FrameType, **end: int) -> None:
         """What the statement that has just ended left behind."""
         own = [(name, value) for name, value in frame.f_locals.items() if not name.startswith(".")]
-        names = [(name, _sum(value)) for name, value in own[:MOST_NAMES]]
+        names = [(name, self.sum(value)) for name, value in own[:MOST_NAMES]]
         self.states.append([self.line, [*names, *end.items()]])
 
-
-def _sum(value: object) -> int:
-    try:
-        return crc32(frames.text(plain.encode(value))[:LONGEST_VALUE].encode("utf-8", "surrogatepass"))
-    except (plain.NotPlain, RecursionError, ValueError, OverflowError):
-        return crc32(type(value).__name__.encode())
+    def sum(self, value: object) -> int:
+        """The check sum of a value, or of its type's name."""
+        try:
+            return self.check_sum(frames.text(plain.encode(value))[:LONGEST_VALUE].encode("utf-8", "surrogatepass"))
+        except (plain.NotPlain, RecursionError, ValueError, OverflowError):
+            return self.check_sum(type(value).__name__.encode())
