@@ -33,11 +33,12 @@ class Mine:
 
 @pytest.fixture(autouse=True)
 def untouched_registry(monkeypatch):
-    """What a test registers is forgotten after it; built-ins are walked first, so they are not."""
+    """What a test registers is forgotten after it; built-ins are imported first, so they are not."""
     for kind in HOMES:
-        names(kind)
+        for name in names(kind):
+            find(kind, name)
     monkeypatch.setattr(registry, "_known", dict(registry._known))
-    monkeypatch.setattr(registry, "_walked", set(registry._walked))
+    monkeypatch.setattr(registry, "_invited", set(registry._invited))
     monkeypatch.setattr(registry, "_files", {})
 
 
@@ -108,7 +109,7 @@ class Point:
 
 
 def test_entry_points_are_loaded(monkeypatch) -> None:
-    monkeypatch.setattr(registry, "_walked", set())
+    monkeypatch.setattr(registry, "_invited", set())
     points = [Point("theirs", lambda: register("reward", "theirs")(plain(1)))]
     monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "rlvrlab.plugins" else [])
     assert "theirs" in names("reward")
@@ -118,7 +119,7 @@ def test_a_broken_entry_point_is_left_out_with_a_warning(monkeypatch) -> None:
     def broken() -> None:
         raise ImportError("no module torch")
 
-    monkeypatch.setattr(registry, "_walked", set())
+    monkeypatch.setattr(registry, "_invited", set())
     monkeypatch.setattr(registry, "entry_points", lambda group: [Point("theirs", broken)])
     with pytest.warns(UserWarning, match=r"'theirs' \(package:theirs\) is left out: ImportError: no module torch"):
         assert "binary" in names("reward")

@@ -5,9 +5,12 @@
     class PpoClip: ...
 
 A plug-in class is its own recipe table: its dataclass fields are the keys (at most MAX_KEYS), its defaults the vetted
-setting. It is found by walking the sub-package of its kind once, by entry point (group `rlvrlab.plugins`), or by
+setting. It is found in the sub-package of its kind, by entry point (group THIRD_PARTIES), or by
 `type = "my_env.py:MyEnv"` for a file beside the recipe. Kinds with an adapter also take plain objects: a function
 `type = "my_reward.py:bonus"`, or one that only a running Python has, under a name that begins with PYTHON.
+
+Built-in names are read from the text of the files, so that a file is imported when its plug-in is used, and not when
+somebody asks which names there are.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
-import pkgutil
+import re
 import sys
 import threading
 import traceback
@@ -44,19 +47,28 @@ HOMES = {
     "phase": "rlvrlab.train.phases",
     "sink": "rlvrlab.record.sinks",
 }
+THIRD_PARTIES = "rlvrlab.plugins"
+"""Group of entry points of other packages' plug-ins."""
 MAX_KEYS = 12
 LOCAL = "rlvrlab_local_"
 """Begins the module name of a user's own file."""
 PYTHON = "python:"
 """Begins the name of a plug-in made of a function or object of a running Python that is in no file."""
+_WRITTEN = re.compile(r'^@(?:register\("(\w+)", "(\w+)"\)|adapter\("(\w+)"\))$', re.MULTILINE)
+"""How a built-in plug-in, or the adapter of a kind, is written: at the top of a file and with plain names."""
+_ADAPTER = ""
+"""Stands for the adapter among a kind's names."""
 
 C = TypeVar("C", bound=type[Any])
 Adapter = Callable[[str, Any], type[Any] | None]
 """(name, object) -> its plug-in class; None if it cannot be one. For None: a class that refuses and says why."""
 _known: dict[tuple[str, str], type[Any]] = {}
 _adapters: dict[str, Adapter] = {}
-_walked: set[str] = set()
-_walking = threading.RLock()
+_written: dict[str, dict[str, str]] = {}
+"""Kind -> built-in name -> the module it is written in."""
+_invited: set[str] = set()
+"""Groups of entry points that were loaded."""
+_inviting = threading.RLock()
 _files: dict[tuple[Path, int], ModuleType] = {}
 """User's files by path and time of change: each is run once."""
 
@@ -112,6 +124,8 @@ def python_name(name: str, *content: str) -> str:
 
 def _refuse_second(kind: str, name: str, cls: type[Any]) -> None:
     """One name, one class; a reload and the user's own files, which are found by path, may replace their own kind."""
+    if not cls.__module__.startswith("rlvrlab."):
+        _import_built_in(kind, name)
     before = _known.get((kind, name))
     if before is None or (_file_of(before), before.__qualname__) == (_file_of(cls), cls.__qualname__):
         return
@@ -137,40 +151,65 @@ def keys_of(cls: type[Any]) -> list[str]:
 
 
 def names(kind: str) -> list[str]:
-    """Every registered name of a kind, built-in and third-party."""
-    _walk(kind)
-    return sorted(name for known_kind, name in _known if known_kind == kind and not name.startswith(PYTHON))
+    """Every registered name of a kind, built-in and third-party; imports no built-in plug-in."""
+    _invite_third_parties()
+    known = {name for known_kind, name in _known if known_kind == kind and not name.startswith(PYTHON)}
+    return sorted(known | (set(_built_in(kind)) - {_ADAPTER}))
 
 
 def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
     """The class behind a name; `file.py:Class` is looked up beside the recipe."""
     if ".py:" in name:
         return _from_file(kind, name, folder or Path())
-    home = HOMES[kind]
-    module = f"{home}.{name}"
-    if (kind, name) not in _known and name.isidentifier() and find_spec(home) and find_spec(module):
-        # The file usually has the plug-in's name: importing it alone keeps start-up short.
-        importlib.import_module(module)
     if (kind, name) not in _known:
-        _walk(kind)
+        _import_built_in(kind, name)
+    if (kind, name) not in _known:
+        _invite_third_parties()
     cls = _known.get((kind, name))
-    if cls is None and name.startswith(PYTHON) and kind in _adapters:
-        cls = _adapters[kind](name, None)
+    if cls is None and name.startswith(PYTHON) and (adapt := _adapter_of(kind)):
+        cls = adapt(name, None)
     if cls is None:
         raise UnknownName(kind, name, names(kind))
     return cls
 
 
-def _walk(kind: str) -> None:
-    with _walking:  # a second thread waits for the names instead of seeing half of them
-        if kind in _walked:
+def _built_in(kind: str) -> dict[str, str]:
+    """Names of a kind and the modules they are written in."""
+    if kind not in _written:
+        found, home = {}, find_spec(HOMES[kind])
+        for folder in map(Path, (home and home.submodule_search_locations) or ()):
+            for file in sorted(folder.rglob("*.py")):
+                module = ".".join([HOMES[kind], *file.relative_to(folder).with_suffix("").parts])
+                for written, name, adapted in _WRITTEN.findall(file.read_text("utf-8")):
+                    if kind in (written, adapted):
+                        found[name or _ADAPTER] = module
+        _written[kind] = found
+    return _written[kind]
+
+
+def _import_built_in(kind: str, name: str) -> None:
+    """Import the one file that a name is written in, if it is a built-in one."""
+    home = HOMES[kind]
+    if name.isidentifier() and find_spec(home) and find_spec(f"{home}.{name}"):
+        # The file usually has the plug-in's name; then no other needs to be read.
+        importlib.import_module(f"{home}.{name}")
+    if (kind, name) not in _known and (module := _built_in(kind).get(name)):
+        importlib.import_module(module)
+
+
+def _adapter_of(kind: str) -> Adapter | None:
+    """The function that makes plug-ins of plain objects, for kinds that have one."""
+    _import_built_in(kind, _ADAPTER)
+    return _adapters.get(kind)
+
+
+def _invite_third_parties() -> None:
+    """Load the plug-ins of other packages, once."""
+    with _inviting:  # a second thread waits for the names instead of seeing half of them
+        if THIRD_PARTIES in _invited:
             return
-        _walked.add(kind)
-        if find_spec(HOMES[kind]):
-            home = importlib.import_module(HOMES[kind])
-            for module in pkgutil.iter_modules(home.__path__):
-                importlib.import_module(f"{HOMES[kind]}.{module.name}")
-        for point in entry_points(group="rlvrlab.plugins"):
+        _invited.add(THIRD_PARTIES)
+        for point in entry_points(group=THIRD_PARTIES):
             try:
                 point.load()
             except Exception as error:  # someone else's package must not take the laboratory down
@@ -221,11 +260,11 @@ def _from_file(kind: str, name: str, folder: Path) -> type[Any]:
         path = file_of(name, folder)
     except UserError as error:
         raise UserError(f"{kind} {error}") from None
-    _walk(kind)  # so that a name taken by a built-in is refused whatever was imported before
     found = own_object(path, attribute)
     if isinstance(found, type) and getattr(found, "plugin_kind", None) == kind:
         return found
-    cls = _adapters[kind](attribute, found) if kind in _adapters and found is not None else None
+    adapt = _adapter_of(kind)
+    cls = adapt(attribute, found) if adapt and found is not None else None
     if cls is None:
         raise UserError(f"{kind} {name!r}: {_not_there(kind, path, attribute, found)}")
     return cls
