@@ -21,7 +21,7 @@ import numpy as np
 
 from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.newcombe import change
+from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.peaks import Measured, losses
 from rlvrlab.report.story.conflict import chance_of, more_than_noise
 

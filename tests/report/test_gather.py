@@ -17,7 +17,7 @@ from rlvrlab.evals.monitors import health_of, ranges_of
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
 from rlvrlab.report.gather import gather
-from rlvrlab.report.gather.newcombe import change
+from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.reading import Folder
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.newcombe import change
+from rlvrlab.report.gather.intervals import change, interval
 from rlvrlab.report.gather.peaks import Measured, losses
-from rlvrlab.report.gather.skills import interval
 from rlvrlab.report.story.conflict import chance_of, more_than_noise
 
 PROBLEMS = 100

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rlvrlab.report.gather import gather
-from rlvrlab.report.gather.skills import interval
+from rlvrlab.report.gather.intervals import interval
 from rlvrlab.study.report import report_page, retention_rows
 
 

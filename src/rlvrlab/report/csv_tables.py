@@ -10,9 +10,6 @@ Numbers are written in full, not as the page rounds them, wherever they come fro
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +18,7 @@ from typing import Any
 
 from rlvrlab.evals.metrics import grouped
 from rlvrlab.record.run import rollout_files
+from rlvrlab.report.csv_text import as_csv
 from rlvrlab.report.follow import Follower, Row
 from rlvrlab.report.names import file_stem
 from rlvrlab.report.runs import read_table
@@ -30,8 +28,6 @@ Table = tuple[list[str], Iterable[Sequence[Any]]]
 NUMBERS = (int, float)
 FIRST = ("step", "phase", "phase_step")
 """Columns that metrics.csv begins with."""
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes text that begins with one of these for a formula."""
 
 
 def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], folder: Path) -> list[Path]:
@@ -56,13 +52,6 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
             written.append(folder / f"{name}.csv")
             written[-1].write_text(as_csv(head, lines), encoding="utf-8", newline="")
     return written
-
-
-def as_csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as the text of a CSV file."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows([_safe(value) for value in row] for row in (head, *rows))
-    return text.getvalue()
 
 
 def _evaluations(runs: Sequence[Path]) -> Table:
@@ -120,13 +109,3 @@ def _lines(path: Path, decode: Callable[[bytes], Any] = decoded) -> Iterator[Row
     while before < follower.position < size:
         before = follower.position
         yield from follower.read()
-
-
-def _safe(value: Any) -> Any:
-    """Text that no spreadsheet takes for a formula; tables and lists as JSON."""
-    if value is None or isinstance(value, NUMBERS):
-        return value
-    if not isinstance(value, str):
-        value = json.dumps(value, ensure_ascii=False)
-    text = value.encode("utf-8", "backslashreplace").decode()
-    return f"'{text}" if text.startswith(FORMULA) else text

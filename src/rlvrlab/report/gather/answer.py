@@ -15,7 +15,7 @@ from rlvrlab.evals.matching import matching
 from rlvrlab.record.evaluation import METRICS as EVALUATED
 from rlvrlab.record.final import BASE
 from rlvrlab.record.headline import Headline
-from rlvrlab.report.gather import newcombe
+from rlvrlab.report.gather import intervals
 from rlvrlab.report.gather.cards import baseline, cards_of, change, end_cards
 from rlvrlab.report.gather.reading import STRANGE, Fact, as_table, number, place, rounded
 from rlvrlab.report.gather.record import METRICS, RunRecord
@@ -156,7 +156,7 @@ def _on_dev(spans: Sequence[Fact]) -> Change | None:
     old, new = number(before["value"]), number(after["value"])
     if old is None or new is None:
         return None
-    told = newcombe.change((old, _bounds(before)), (new, _bounds(after)))
+    told = intervals.change((old, _bounds(before)), (new, _bounds(after)))
     return Change("dev", before, after, told["value"], told["low"], told["high"], None, METRICS)
 
 

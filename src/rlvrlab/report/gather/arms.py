@@ -9,10 +9,10 @@ import numpy as np
 
 from rlvrlab.record.settings import differing, settings
 from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve, skill_keys, thinned
-from rlvrlab.report.gather.overview import accuracy_keys
+from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
-from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable, interval
+from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable
 from rlvrlab.skills.metrics import Retention
 from rlvrlab.skills.pareto import front
 
@@ -42,7 +42,7 @@ def arms_of(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
 def arm_curves(arms: Arms) -> Section | None:
     """One line per arm; the band is the range over seeds, or the interval of a single run."""
     first = next(iter(arms.values()))[0]
-    keys = accuracy_keys(first)[:1]
+    keys = first.accuracy_keys[:1]
     if not keys:
         return None
     skills = [panel(skill, _lines(arms, key)) for skill, key in skill_keys(first)]

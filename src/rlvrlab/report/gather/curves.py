@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.overview import accuracy_keys
 from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 
@@ -21,7 +20,7 @@ def curves(run: RunRecord) -> Section | None:
     """Held-out accuracy with its interval, every skill, then every other metric."""
     if not run.metrics:
         return None
-    main = [line for key in accuracy_keys(run) for line in _held_out(run, key)]
+    main = [line for key in run.accuracy_keys for line in _held_out(run, key)]
     training = thinned(run.series("train/acc"))
     if len(training["x"]) > 1:
         main.append({"name": "training answers", "key": "train/acc", "faint": True, **training})
@@ -53,7 +52,7 @@ def _held_out(run: RunRecord, key: str) -> list[Fact]:
         branch = [line for line in lines if line.row.get("phase") == phase]
         before = [line for line in stayed if branch and line.number < branch[0].number][-1:]
         if branch:
-            told = f"control: {phase}" if len(accuracy_keys(run)) == 1 else f"control: {phase}, {name}"
+            told = f"control: {phase}" if len(run.accuracy_keys) == 1 else f"control: {phase}, {name}"
             curves.append({"name": told, "key": key, "branch": True, **_measured([*before, *branch], key)})
     return curves
 

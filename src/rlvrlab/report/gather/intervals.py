@@ -1,10 +1,16 @@
-"""The difference of two shares of which only their Wilson intervals are known."""
+"""Intervals of what a record holds: means over seeds, and differences of shares of which only their own are known."""
 
 from __future__ import annotations
 
-from rlvrlab.evals.noise import Interval
+import math
+from typing import Any
+
+import numpy as np
+
+from rlvrlab.evals.noise import LEVEL, Interval
 from rlvrlab.evals.statistics import newcombe
 from rlvrlab.report.gather.reading import Fact, rounded
+from rlvrlab.student import t_quantile
 
 Bounds = tuple[float, float] | None
 
@@ -17,3 +23,13 @@ def change(before: tuple[float, Bounds], after: tuple[float, Bounds]) -> Fact:
         return told
     ends = newcombe((old, Interval(*old_bounds)), (new, Interval(*new_bounds)))
     return told | {"low": rounded(ends.low, 4), "high": rounded(ends.high, 4)}
+
+
+def interval(values: list[float], level: float = LEVEL) -> dict[str, Any]:
+    """Mean and t interval over seeds. One seed has no bounds, nor have seeds that are all equal: a spread that was not
+    seen is not known to be 0."""
+    n, mean = len(values), float(np.mean(values))
+    if n < 2 or np.ptp(values) <= 1e-12 * abs(mean):
+        return {"value": rounded(mean, 4), "low": None, "high": None, "n": n}
+    half = t_quantile(level, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return {"value": rounded(mean, 4), "low": rounded(mean - half, 4), "high": rounded(mean + half, 4), "n": n}

@@ -116,17 +116,10 @@ def _last(run: RunRecord, key: str) -> Fact:
     return place(METRICS, key=key)
 
 
-def accuracy_keys(run: RunRecord) -> list[str]:
-    """The metrics that hold the held-out accuracy over all skills, one per data set."""
-    return [
-        key for key in run.keys if key.startswith("val-core/") and key.endswith("/acc") and f"{key}_low" in run.keys
-    ]
-
-
 def _spans(run: RunRecord) -> list[Fact]:
     """Per data set and phase: first, best and last held-out accuracy with their intervals."""
     spans = []
-    for key in accuracy_keys(run):
+    for key in run.accuracy_keys:
         by_phase: dict[str, list[Fact]] = {}
         for line in run.metrics:
             row = line.row

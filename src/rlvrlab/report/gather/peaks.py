@@ -15,7 +15,7 @@ import numpy as np
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.report.gather.curves import counts, skill_keys
-from rlvrlab.report.gather.newcombe import change
+from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.reading import number
 from rlvrlab.report.gather.record import RunRecord
 

@@ -54,6 +54,12 @@ class RunRecord:
         return list(dict.fromkeys(key for line in self.metrics for key in line.row))
 
     @property
+    def accuracy_keys(self) -> list[str]:
+        """The metrics that hold the held-out accuracy over all skills, one per data set."""
+        held_out = [key for key in self.keys if key.startswith("val-core/") and key.endswith("/acc")]
+        return [key for key in held_out if f"{key}_low" in self.keys]
+
+    @property
     def total_steps(self) -> int | None:
         """Steps of all phases together; None unless the recipe gives a number for each."""
         tables = as_table(self.recipe.get("phase_tables"))

@@ -11,8 +11,9 @@ import numpy as np
 
 from rlvrlab.evals.metrics import grouped
 from rlvrlab.report.gather.arms import retention_pareto
+from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.gather.reading import Folder, Section, document, section, words
-from rlvrlab.report.gather.skills import ALONE, interval, mean_matrix
+from rlvrlab.report.gather.skills import ALONE, mean_matrix
 from rlvrlab.skills.metrics import Retention, retention
 
 MATRIX, GUARDS = "matrix.jsonl", "guards.jsonl"

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
-from rlvrlab.report.gather.newcombe import Bounds, change
+from rlvrlab.report.gather.intervals import Bounds, change, interval
 from rlvrlab.report.gather.peaks import losses, skill_courses
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
-from rlvrlab.student import t_quantile
 
 ONE_RUN = {
     True: "95 % interval (Newcombe) of this one run, rather too wide because the same problems are asked twice.",
@@ -125,16 +123,6 @@ def stage_matrix(run: RunRecord) -> Section | None:
         "A report of several seeds has intervals over seeds."
     )
     return section("interference", "matrix", "Interference", data, METRICS, note)
-
-
-def interval(values: list[float], level: float = LEVEL) -> dict[str, Any]:
-    """Mean and t interval over seeds. One seed has no bounds, nor have seeds that are all equal: a spread that was not
-    seen is not known to be 0."""
-    n, mean = len(values), float(np.mean(values))
-    if n < 2 or np.ptp(values) <= 1e-12 * abs(mean):
-        return {"value": rounded(mean, 4), "low": None, "high": None, "n": n}
-    half = t_quantile(level, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
-    return {"value": rounded(mean, 4), "low": rounded(mean - half, 4), "high": rounded(mean + half, 4), "n": n}
 
 
 def mean_matrix(

@@ -10,9 +10,9 @@ import numpy as np
 
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.conflict import last_values, pair_of, pairs_in
+from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.gather.reading import rounded
 from rlvrlab.report.gather.record import RunRecord
-from rlvrlab.report.gather.skills import interval
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, bracket
 

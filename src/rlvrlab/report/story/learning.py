@@ -8,8 +8,7 @@ from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.gains import better_before, gain_lines, on_test
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
-from rlvrlab.report.gather.newcombe import change
-from rlvrlab.report.gather.overview import accuracy_keys
+from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, Table, bracket, points
@@ -38,7 +37,7 @@ def phases(run: RunRecord) -> Part | None:
     for name, entry in found.items():
         ends = [entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")]
         rows.append([name, *ends, entry["best"]["accuracy"], entry["best"]["step"]])
-    curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in accuracy_keys(run)}
+    curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in run.accuracy_keys}
     course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
     picture = pictures.lines(

@@ -7,22 +7,19 @@ analysis/figures/NAME.svg      the picture of that table
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rlvrlab.errors import LabError
 from rlvrlab.record.experiment import FINDINGS, write_experiment
 from rlvrlab.record.files import write_atomically
-from rlvrlab.report.csv_tables import as_csv
+from rlvrlab.report.csv_text import as_csv
+from rlvrlab.report.gather.curves import skill_keys
 from rlvrlab.report.gather.reading import STRANGE
 from rlvrlab.report.gather.record import METRICS, RunRecord
-from rlvrlab.report.story import conflict, credit, episodes, learning, skills
+from rlvrlab.report.story import learning
 from rlvrlab.report.story.part import Part
 
-PARTS: tuple[Callable[[RunRecord], Part | None], ...] = (
-    learning.phases, skills.skills, conflict.conflict, credit.credit, episodes.episodes, learning.reward_parts,
-    learning.signal,
-)  # fmt: skip
 ONE_RUN = "Intervals are 95 % and of this one run; what another seed would give, several runs tell (`rlvr compare`)."
 
 
@@ -32,7 +29,7 @@ def write_story(folder: Path) -> list[Path]:
     if not logs.exists() or (findings.exists() and findings.stat().st_mtime_ns >= logs.stat().st_mtime_ns):
         return []
     run, told, files = RunRecord(folder), list[str](), dict[Path, str]()
-    for make in PARTS:
+    for make in _makers(run):
         try:
             part = make(run)
         except (LabError, OSError, *STRANGE) as error:
@@ -50,3 +47,26 @@ def write_story(folder: Path) -> list[Path]:
         write_atomically(folder / name, text)
     write_experiment(folder)
     return [folder / name for name in files]
+
+
+def _makers(run: RunRecord) -> Iterator[Callable[[RunRecord], Part | None]]:
+    """What tells each part, in their order. A run that has nothing for a part does not import what would tell it."""
+    yield learning.phases
+    if len(skill_keys(run)) > 1:
+        from rlvrlab.report.story.skills import skills
+
+        yield skills
+    if any(key.startswith("surgery/") for key in run.keys):
+        from rlvrlab.report.story.conflict import conflict
+
+        yield conflict
+    if run.recipe.get("credit"):
+        from rlvrlab.report.story.credit import credit
+
+        yield credit
+    if any(key.startswith("agent/") for key in run.keys):
+        from rlvrlab.report.story.episodes import episodes
+
+        yield episodes
+    yield learning.reward_parts
+    yield learning.signal
