@@ -184,3 +184,9 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if near:
         return f"; did you mean {near[0]!r}?"
     return f"; allowed: {', '.join(choices)}" if choices else ""
+
+
+def first_few(names: Sequence[str], most: int = 5) -> str:
+    """The first few and how many more: `a, b, c … and 12 more`."""
+    more = f" … and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

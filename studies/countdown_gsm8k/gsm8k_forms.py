@@ -23,7 +23,7 @@ from exam_tables import Exams, label, markdown, points
 from keep_qwen import parts_of, sampled_of, save
 
 from rlvrlab.batch import Floats
-from rlvrlab.envs.answers import amount
+from rlvrlab.envs.amounts import amount
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.evals.statistics import compare_seeds, wilson
 from rlvrlab.judge.extract import boxed, hashed

@@ -19,7 +19,7 @@ from largest import COUNTDOWN, RECIPE, ROWS, forget, larger, steps, stops_once
 import rlvrlab
 from rlvrlab import LabError, UserError, registry
 from rlvrlab.record.run import read_config
-from rlvrlab.train.callable_package import CallablePackage
+from rlvrlab.train import CallablePackage
 
 
 @pytest.fixture(autouse=True)

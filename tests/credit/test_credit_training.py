@@ -17,7 +17,7 @@ from rlvrlab.record.run import read_metrics
 from rlvrlab.rollout.replay import Trajectory
 from rlvrlab.rollout.segment import segment
 from rlvrlab.train import session
-from rlvrlab.train.credit.credited import Credited, StepCredits, step_rows
+from rlvrlab.train.credit.credited import Credited, StepCredits
 from rlvrlab.types import Completion, ErrorKind, Problem, Reward, Rollout, Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "train"))
@@ -107,11 +107,11 @@ def test_advantages_of_steps_are_those_the_tokens_were_trained_with() -> None:
     answers = {"r": Credited(one, credit_S, credit_S, np.array([True, False, True]))}
     batch = batch_of([()], [rollout.completion.tokens], advantage_BT=np.array([[1.0, 1.0, 1.0, 7.0]]))
     credits = StepCredits(Counterfactual(weight=2.0), answers)
-    rows = step_rows(credits, credits.on(batch, [rollout]), [rollout])["r"]
+    rows = credits.rows(credits.on(batch, [rollout]), [rollout])["r"]
     assert [(row["credit"], row["advantage"]) for row in rows] == [(0.25, 1.5), (None, 1.0), (0.5, None)]
     assert [row.get("examined", True) for row in rows] == [True, False, True]
     assert [(row["start"], row["end"]) for row in rows] == [step.span for step in steps.steps]
-    assert [row["advantage"] for row in step_rows(credits)["r"]] == [None] * 3, "dead groups are not trained on"
+    assert [row["advantage"] for row in credits.rows()["r"]] == [None] * 3, "dead groups are not trained on"
 
 
 def test_weight_zero_is_plain_grpo(tmp_path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.loading import protected_prompts
-from rlvrlab.data.manifest import manifest_of, prompt_sha256, write_manifest
+from rlvrlab.data.manifest import manifest_of, write_manifest
 from rlvrlab.data.own_runs import is_run, rows_from_run
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem

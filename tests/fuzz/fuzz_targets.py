@@ -22,7 +22,8 @@ from fuzz_inputs import bytes_of, text_of, value_of
 
 from rlvrlab.engines.openai.wire import parse as parse_reply
 from rlvrlab.envs import arithmetic, python_trees
-from rlvrlab.envs.answers import amount, squeezed
+from rlvrlab.envs.amounts import amount
+from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.base import Environment
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.mathematics import equality

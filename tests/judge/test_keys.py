@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlvrlab.envs.base import split_rows
+from rlvrlab.envs.data_set import split_rows
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.sql.databases import prepared, schema_of
 from rlvrlab.judge.compare import Comparison

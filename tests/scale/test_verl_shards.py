@@ -17,7 +17,8 @@ from rlvrlab.surgery.mgda import Mgda
 from rlvrlab.surgery.pcgrad import PcGrad
 from rlvrlab.surgery.projection import project
 from rlvrlab.train.guards.base import NOTHING, Guard, Terms
-from rlvrlab.train.update import Backward, Gradients, apply, operate
+from rlvrlab.train.surgery import operate
+from rlvrlab.train.update import Backward, Gradients, apply
 
 pytestmark = pytest.mark.slow
 METHODS = {"mgda": Mgda, "pcgrad": PcGrad, "gradvac": GradVac}

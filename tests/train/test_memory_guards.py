@@ -21,7 +21,8 @@ from rlvrlab.surgery.base import Scene
 from rlvrlab.train.guards.base import Moment
 from rlvrlab.train.guards.gem import Gem
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.update import Backward, Gradients, operate
+from rlvrlab.train.surgery import operate
+from rlvrlab.train.update import Backward, Gradients
 
 PLAIN = [*SEQUENTIAL, "optimizer.max_grad_norm=0", "grpo.steps=12", "sft.steps=20", "filter.dead_groups=keep"]
 """No clipping, and an update in every step."""

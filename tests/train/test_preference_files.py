@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import runs
 
-from rlvrlab.data.manifest import prompt_sha256
+from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.own_runs import rows_from_run
 from rlvrlab.data.preferences import read_preferences
 from rlvrlab.errors import UserError

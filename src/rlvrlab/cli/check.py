@@ -48,7 +48,7 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.explain import unusual
     from rlvrlab.recipe.parse import flatten
-    from rlvrlab.train.checks import lookups
+    from rlvrlab.train.lookups import lookups
 
     resolved = load_recipe(path, overrides)
     found = lookups(resolved)
@@ -111,8 +111,7 @@ def reward(name: str, keys: tuple[str, ...], env_name: str | None, env_keys: tup
     rlvr check reward my.py:bonus
     rlvr check reward my.py:bonus --env answers --set path=questions.jsonl
     """
-    from rlvrlab.rollout.trial import MOST, NEIGHBOURS, tried, try_all
-    from rlvrlab.train.checks import backward_pairs, pays_backwards
+    from rlvrlab.rollout.trial import MOST, NEIGHBOURS, backward_pairs, pays_backwards, tried, try_all
 
     told = f"judged by {env_name or f'{DEFAULT_ENV}, since no --env was given: add that of your recipe'}"
     env_name = env_name or DEFAULT_ENV

@@ -19,7 +19,6 @@ from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent
-from rlvrlab.record.profile import profile_of
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
 from rlvrlab.train.card import card_table
@@ -112,6 +111,8 @@ class Progress:
     def end(self, ended: Ended) -> None:
         """Show the result, warnings, and where to read more."""
         if self._as_json:
+            from rlvrlab.record.profile import profile_of
+
             told = [one._asdict() for one in headlines(ended.folder)]
             spent = [one._asdict() for one in profile_of(read_metrics(ended.folder))]
             facts = {"folder": str(ended.folder), "status": ended.status, "headline": told, "result": ended.summary}

@@ -104,21 +104,27 @@ def _show_profile(folder: Path, resolved: Resolved) -> None:
 
 def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None) -> Resolved:
     """The recipe of a new run; a data file in its place is told how to become one."""
-    from rlvrlab.envs.data_files import ENDINGS
     from rlvrlab.recipe import load_recipe
 
     if recipe is None:
         raise UserError("name a recipe, e.g. `rlvr train toy_countdown` (`rlvr recipes` lists more), or --resume RUN")
-    if recipe.is_file() and recipe.name.lower().endswith(ENDINGS):
-        look = f"`rlvr data preview {recipe}` looks at it"
-        raise UserError(
-            f"{recipe}: is data, not a recipe; `rlvr new task NAME --data {recipe}` writes a recipe for it, {look}"
-        )
+    if recipe.suffix != ".toml":
+        _refuse_data(recipe)
     if engine == "verl":
         from rlvrlab.scale.verl.convert import recipe_for_verl
 
         return recipe_for_verl(recipe, overrides)
     return load_recipe(recipe, overrides if engine is None else [*overrides, f"engine.type={engine}"])
+
+
+def _refuse_data(path: Path) -> None:
+    from rlvrlab.envs.data_files import ENDINGS
+
+    if path.is_file() and path.name.lower().endswith(ENDINGS):
+        look = f"`rlvr data preview {path}` looks at it"
+        raise UserError(
+            f"{path}: is data, not a recipe; `rlvr new task NAME --data {path}` writes a recipe for it, {look}"
+        )
 
 
 def _show_plan(resolved: Resolved, verl_recipe: Path | None, overrides: Sequence[str], as_json: bool) -> None:

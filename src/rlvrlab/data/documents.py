@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rlvrlab.data.manifest import Entry, content_sha256, manifest_of, prompt_sha256, verified
+from rlvrlab.data.hashes import content_sha256, prompt_sha256
+from rlvrlab.data.manifest import Entry, manifest_of, verified
 from rlvrlab.data.rows import from_row, is_problem_row
 from rlvrlab.envs.data_files import Row, bare_name, read_rows
 from rlvrlab.errors import UserError

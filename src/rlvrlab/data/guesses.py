@@ -18,7 +18,7 @@ from string import Formatter
 from typing import Any
 
 from rlvrlab.data.rows import is_problem_row
-from rlvrlab.envs.answers import amount
+from rlvrlab.envs.amounts import amount
 from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import Row, filled, read_rows
 from rlvrlab.envs.mathematics.equality import letters

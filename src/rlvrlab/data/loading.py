@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, prompt_sha256, read_manifest, verified
+from rlvrlab.data.hashes import prompt_sha256
+from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, read_manifest, verified
 from rlvrlab.data.roles import Use, refuse_roles, require
-from rlvrlab.data.rows import named, read_problems
+from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.base import BaseEnvironment, style_of
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Environment, Problem
 
@@ -58,7 +59,7 @@ def load_all(paths: Sequence[Path], use: Use, env: Environment, size: int | None
     problems = [problem for one in loaded for problem in one.problems]
     files = ", ".join(path.name for path in paths)
     if twins := [name for name, count in Counter(problem.id for problem in problems).items() if count > 1]:
-        raise UserError(f"{files}: problems are in two of these files: {named(sorted(twins))}")
+        raise UserError(f"{files}: problems are in two of these files: {first_few(sorted(twins))}")
     mixed = shuffled(problems, seed, "files", *(path.name for path in paths))
     chosen = env.in_proportion(mixed, size) if isinstance(env, BaseEnvironment) else mixed[:size]
     if size is not None and len(chosen) < size:
@@ -85,9 +86,8 @@ def _refuse_strangers(path: Path, problems: Sequence[Problem], env: Environment,
     strangers = [f"{p.id} ({p.source})" for p in problems if judges[p.id] is None]
     if strangers:
         remedy = f"set env.type to {problems[0].source!r} or give another file"
-        raise UserError(
-            f"{path}: environment {env.name!r} cannot judge rows of another data_source: {named(strangers)}; {remedy}"
-        )
+        what = f"{path}: environment {env.name!r} cannot judge rows of another data_source: {first_few(strangers)}"
+        raise UserError(f"{what}; {remedy}")
     asked = manifest.facts.get("style") if manifest else None
     for judge in judges.values():
         style = (style_of(judge) if judge else "") or None

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from rlvrlab.data.files import write_lines
-from rlvrlab.data.rows import named
-from rlvrlab.envs.answers import normalised
+from rlvrlab.data.hashes import problem_sha256, prompt_sha256
 from rlvrlab.envs.data_files import bare_name, read_rows
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few
 from rlvrlab.types import Problem, Role
 
 FOLDER = "manifests"
@@ -72,29 +71,6 @@ def manifest_of(path: Path, problems: Sequence[Problem], facts: Mapping[str, Any
     return Manifest(path.name, entries, facts or {})
 
 
-def problem_sha256(problem: Problem) -> str:
-    """Hash of everything a row says."""
-    return content_sha256(
-        [problem.id, problem.source, problem.skill, problem.prompt, problem.reference, dict(problem.meta), problem.role]
-    )
-
-
-def prompt_sha256(prompt: str) -> str:
-    """Hash of a prompt, blind to case and spaces."""
-    return hashlib.sha256(normalised(prompt).encode("utf-8", "backslashreplace")).hexdigest()[:32]
-
-
-def content_sha256(value: Any) -> str:
-    """Hash of plain data."""
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-
-
-def content_hash(problems: Sequence[Problem]) -> str:
-    """Hash of the problems' contents, in order: how runs and evaluations name what they were given."""
-    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
-
-
 def path_of(path: Path) -> Path:
     """Where the manifest of a file lies."""
     return path.parent / FOLDER / f"{bare_name(path)}.jsonl"
@@ -139,7 +115,7 @@ def verified(path: Path, problems: Sequence[Problem]) -> Manifest | None:
     wrong = differences(manifest, problems)
     if wrong:
         remedy = "restore the file, or `rlvr data manifest --renew` if the change is meant"
-        raise UserError(f"{path}: not what {FOLDER}/{home.name} says: {named(wrong)}; {remedy}")
+        raise UserError(f"{path}: not what {FOLDER}/{home.name} says: {first_few(wrong)}; {remedy}")
     return manifest
 
 
@@ -148,7 +124,7 @@ def renewed(before: Manifest, path: Path, problems: Sequence[Problem]) -> Manife
     held = {entry.prompt for entry in before.entries if entry.role == "test"}
     freed = [f"{p.id} ({p.role})" for p in problems if p.role != "test" and prompt_sha256(p.prompt) in held]
     if freed:
-        raise UserError(f"{path}: rows that were test are to get another role: {named(freed)}; test rows stay test")
+        raise UserError(f"{path}: rows that were test are to get another role: {first_few(freed)}; test rows stay test")
     return manifest_of(path, problems, before.facts)
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.data.manifest import prompt_sha256
+from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
 from rlvrlab.envs.data_files import Row, read_rows
 from rlvrlab.errors import UserError

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.loading import protected_prompts
-from rlvrlab.data.manifest import prompt_sha256
 from rlvrlab.data.roles import refuse_roles
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError

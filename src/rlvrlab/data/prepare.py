@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from rlvrlab.data.files import write_lines
-from rlvrlab.data.manifest import manifest_of, path_of, prompt_sha256, write_manifest
+from rlvrlab.data.hashes import prompt_sha256
+from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.near import near_prompts
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, read_problems, to_row, write_problems

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rlvrlab.data.rows import named
 from rlvrlab.envs.base import TEST_ONLY
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few
 from rlvrlab.types import Problem, Role
 
 Use = Literal["train", "sft", "preference", "tune", "evaluate"]
@@ -50,7 +49,7 @@ def require(problems: Iterable[Problem], use: Use, where: str) -> None:
 def refuse_roles(wrong: Sequence[tuple[str, str]], use: Use, where: str) -> None:
     """Say which rows may not be used, and for what."""
     if wrong:
-        rows = named([f"{name} ({role})" for name, role in wrong])
+        rows = first_few([f"{name} ({role})" for name, role in wrong])
         allowed = " or ".join(ALLOWED[use])
         plural = "rows are" if len(wrong) > 1 else "row is"
         raise UserError(f"{where}: {len(wrong)} {plural} not for {WORDS[use]}, which takes role {allowed}: {rows}")

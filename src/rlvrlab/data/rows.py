@@ -17,12 +17,10 @@ from typing import Any, cast, get_args
 
 from rlvrlab.data.files import to_json, write_bytes, write_lines
 from rlvrlab.envs.data_files import Row, parquet, read_rows
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few
 from rlvrlab.types import Problem, Role
 
 WRITTEN = (".jsonl", ".parquet", ".jsonl.gz")
-NAMED_ROWS = 5
-"""How many rows an error names; it counts the rest."""
 
 
 def to_row(problem: Problem, index: int) -> Row:
@@ -131,17 +129,11 @@ def read_problems(path: Path) -> Iterator[Problem]:
     _refuse_twin_ids(path, ids)
 
 
-def named(rows: Sequence[str]) -> str:
-    """The first few and how many more: `a, b, c … and 12 more`."""
-    more = f" … and {len(rows) - NAMED_ROWS} more" if len(rows) > NAMED_ROWS else ""
-    return ", ".join(rows[:NAMED_ROWS]) + more
-
-
 def _refuse_twin_ids(path: Path, ids: Sequence[tuple[int, str]]) -> None:
     first: dict[str, int] = {}
     twins = [f"{number} ({name})" for number, name in ids if first.setdefault(name, number) != number]
     if twins:
-        raise UserError(f"{path}: ids are not unique, see rows {named(twins)}; give every problem an id of its own")
+        raise UserError(f"{path}: ids are not unique, see rows {first_few(twins)}; give every problem an id of its own")
 
 
 def write_table(path: Path, table: Any) -> None:

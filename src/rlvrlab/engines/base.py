@@ -12,12 +12,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from rlvrlab.batch import Floats, TokenBatch
-from rlvrlab.extras import Lookup
 from rlvrlab.recipe.schema import Optimizer, PluginTable
 from rlvrlab.types import Objective, Sampler
+
+if TYPE_CHECKING:
+    from rlvrlab.extras import Lookup
 
 Vector = Any
 """A point or direction in the engine's trainable parameters; only the engine that made it can read it."""

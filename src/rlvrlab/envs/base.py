@@ -12,21 +12,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Real
-from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from rlvrlab.envs.answers import as_seen
-from rlvrlab.envs.data_files import ENDINGS, LocatedPath, Row, read_each
-from rlvrlab.envs.split import role_in_training_set, role_of_question
+from rlvrlab.envs.split import role_of_question
 from rlvrlab.errors import JudgeLost, UserError
-from rlvrlab.judge.keys import state_of
-from rlvrlab.randomness import shuffled
 from rlvrlab.types import Check, Environment, Problem, Role, Verdict, unjudged
 
+if TYPE_CHECKING:
+    from rlvrlab.envs.data_files import Row
+
 CHECKED_PROBLEMS = 6
-SPLITS = ("train", "test")
 TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
 """Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
@@ -220,60 +217,6 @@ class JudgesTogether(BaseEnvironment):
     @abstractmethod
     def verify_many(self, items: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """Judge many, in order."""
-
-
-class DataSetEnvironment(BaseEnvironment, LocatedPath):
-    """An environment that reads its problems from a data file or folder, and makes them where there is none."""
-
-    path: str = ""
-    """Where the rows are; empty: problems are made."""
-
-    def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
-        if self.path:
-            rows = [read for read, its_role in split_rows(self, Path(self.path)) if its_role == role]
-            chosen = [made for read in shuffled(rows, seed, self.name, role)[:size] for made in read.problems(role)]
-        else:
-            chosen = self.made(role, size, seed)
-        if len(chosen) < size:
-            source = self.path or "the generator"
-            raise UserError(f"{self.name}: {size} {role} problems asked for, {source} has {len(chosen)}")
-        return chosen
-
-    @abstractmethod
-    def made(self, role: Role, size: int, seed: int) -> list[Problem]:
-        """`size` problems that need no data, or fewer when nothing new turns up for long."""
-
-
-def split_rows(env: BaseEnvironment, path: Path) -> list[tuple[Read, Role]]:
-    """The rows of a data file or folder that `env` can judge, each content once, with their roles.
-
-    A folder has train and test files: the publisher's test stays test, and what also occurs there is dropped from
-    train, of which a share becomes dev. A single file named test or …_test is test only, any other is split by content.
-    """
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    return _split_rows(env, path, tuple([(file.name, state_of(file)) for file in files]))
-
-
-@lru_cache(maxsize=32)
-def _split_rows(env: BaseEnvironment, path: Path, _: tuple[object, ...]) -> list[tuple[Read, Role]]:
-    """The same, read again only when a file has changed."""
-
-    def distinct(file: Path) -> dict[str, Read]:
-        first: dict[str, Read] = {}
-        for read in read_each(file, env.read_row):
-            first.setdefault(read.content, read)
-        return first
-
-    if not path.is_dir():
-        published = path.name.partition(".")[0].endswith("test")
-        return [(read, "test" if published else read.role) for read in distinct(path).values()]
-    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
-    if not all(files.values()):
-        raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
-    train, test = (distinct(files[name][0]) for name in SPLITS)
-    rest = [(read, role_in_training_set(read.role)) for content, read in train.items() if content not in test]
-    return rest + [(read, "test") for read in test.values()]
 
 
 def style_of(env: Environment) -> str:

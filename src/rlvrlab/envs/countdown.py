@@ -23,23 +23,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import comb
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 from annotated_types import Ge, Le
 
 from rlvrlab.envs.answers import KEPT, Draws, in_turn
 from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, evaluate, number, parse
-from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
-from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
+
+if TYPE_CHECKING:
+    from rlvrlab.envs.data_files import Row
 
 Operand = Annotated[int, Ge(1), Le(10**6)]
 DRAWS_PER_BLOCK = 256
@@ -159,6 +160,8 @@ class Countdown(BaseEnvironment):
         """Every known way to ask for the reward without a right answer."""
         numbers, target = _ask(problem)
         solution = problem.meta["solution"]
+        from rlvrlab.envs.arithmetic_cheats import expression_cheats, tag_cheats
+
         cheats = {name: self._complete(text) for name, text in expression_cheats(numbers, target, solution).items()}
         return cheats | tag_cheats(self.style, problem.prompt, solution)
 

@@ -20,9 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.answers import amount, asked_for, equal_amounts, in_turn, same, squeezed, unthought
-from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.amounts import amount, asked_for, equal_amounts
+from rlvrlab.envs.answers import in_turn, same, squeezed, unthought
+from rlvrlab.envs.base import Read
 from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.judge.extract import after_thinking, hashed
 from rlvrlab.randomness import key_bits

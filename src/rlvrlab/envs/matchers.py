@@ -28,7 +28,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.envs.answers import amount, equal_amounts, same, squeezed
+from rlvrlab.envs.amounts import amount, equal_amounts
+from rlvrlab.envs.answers import same, squeezed
 from rlvrlab.envs.data_files import Row, json_fault
 from rlvrlab.envs.json_values import strict_value, typed
 from rlvrlab.envs.mathematics.environment import compared

@@ -32,9 +32,7 @@ from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.evals.statistics import proportion, wilson
-from rlvrlab.rewards.function import AbsentReward
-from rlvrlab.rewards.total import PartialCredit, paid
-from rlvrlab.rollout.turns import feedback
+from rlvrlab.rewards.total import AbsentReward, PartialCredit, paid
 from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
 
 LONGEST_REASON = 200
@@ -247,6 +245,8 @@ class _Session:
         The blind one says how many a second try mends by luck. Of the n answers to a problem only the first is
         followed up.
         """
+        from rlvrlab.rollout.turns import feedback
+
         firsts = [one for one in self.judged.values() if one.turn == 0 and one.sample == 0]
         wrong = [one for one in firsts if one.verdict.correct is False]
         failed = [one for one in wrong if not all(self._known(one.problem.id, one.sample, t) for t in (1, BLIND))]

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from rlvrlab.data.manifest import content_hash
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.hacks.signals import findings
 from rlvrlab.evals.metrics import Sample, dataset_metrics, grouped
-from rlvrlab.evals.protocol import Protocol
+from rlvrlab.evals.protocol import Protocol, asked_facts
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.record.evaluation import EvaluationFolder
 from rlvrlab.record.experiment import renew_experiment
@@ -112,31 +109,6 @@ def examined_facts(
     # Two halves of one evaluation may differ in addresses and troubles.
     who = {name: value for name, value in identity.items() if name != "servers"}
     return {**asked_facts(env, problems, protocol, seed, data), "who": who}
-
-
-def asked_facts(
-    env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
-) -> dict[str, Any]:
-    """What was asked and by whom it is judged: what two results must have alike to be compared."""
-    return {
-        "data": data,
-        "data_hash": content_hash(problems),
-        "problems": len(problems),
-        "roles": sorted({problem.role for problem in problems}),
-        "scorer": scorer_of(env),
-        "protocol": protocol.facts(),
-        "protocol_hash": protocol.hash,
-        "seed": seed,
-    }
-
-
-def scorer_of(env: Environment) -> dict[str, Any]:
-    """Who judged: name, version and the keys it was built with."""
-    try:
-        keys = TypeAdapter(type(env)).dump_python(env, mode="json")
-    except Exception:  # an environment that is no plug-in has no keys to tell
-        keys = {}
-    return {"environment": env.name, "version": env.version, "keys": keys if isinstance(keys, dict) else {}}
 
 
 def summarise(evaluation: Evaluation) -> dict[str, Any]:

@@ -13,8 +13,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_args
 
+from pydantic import TypeAdapter
+
+from rlvrlab.data.hashes import content_hash
 from rlvrlab.errors import UserError
-from rlvrlab.types import Environment, Sampling
+from rlvrlab.types import Environment, Problem, Sampling
 
 VERSION = 1
 """Changes whenever the same settings would give another number."""
@@ -163,3 +166,28 @@ def named_protocol(
     except ValueError:
         raise refusal from None
     return replace(eval_at_budget(spent, usual, top_p, max_tokens, n or MOST_ANSWERS), tries=tries)
+
+
+def asked_facts(
+    env: Environment, problems: Sequence[Problem], protocol: Protocol, seed: int, data: str
+) -> dict[str, Any]:
+    """What was asked and by whom it is judged: what two results must have alike to be compared."""
+    return {
+        "data": data,
+        "data_hash": content_hash(problems),
+        "problems": len(problems),
+        "roles": sorted({problem.role for problem in problems}),
+        "scorer": scorer_of(env),
+        "protocol": protocol.facts(),
+        "protocol_hash": protocol.hash,
+        "seed": seed,
+    }
+
+
+def scorer_of(env: Environment) -> dict[str, Any]:
+    """Who judged: name, version and the keys it was built with."""
+    try:
+        keys = TypeAdapter(type(env)).dump_python(env, mode="json")
+    except Exception:  # an environment that is no plug-in has no keys to tell
+        keys = {}
+    return {"environment": env.name, "version": env.version, "keys": keys if isinstance(keys, dict) else {}}

@@ -16,7 +16,6 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
-from rlvrlab.recipe.meant import nearest_key
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
@@ -273,6 +272,8 @@ class _Report:
         return filled
 
     def _add(self, error: ValidationError, prefix: str, known: list[str]) -> None:
+        from rlvrlab.recipe.meant import nearest_key
+
         for item in error.errors(include_url=False):
             key = (prefix + ".".join(str(part) for part in item["loc"] if isinstance(part, str))).strip(".")
             if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):

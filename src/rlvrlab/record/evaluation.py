@@ -19,7 +19,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, Strict
 
-from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import Lines, StorageError, read_facts, refuse_schema, utc_now, write_json, write_rows
@@ -102,6 +101,8 @@ class EvaluationFolder(AbstractContextManager["EvaluationFolder"]):
             raise UserError(f"{folder}: was begun with something else ({what}); choose another --output")
         opened = cls(folder)
         if before is None:
+            from rlvrlab.data.rows import write_problems
+
             try:
                 write_problems(folder / PROBLEMS, problems)
             except OSError as error:
@@ -172,6 +173,8 @@ def read_evaluation(folder: Path) -> Stored:
 
 def read_evaluations(folders: Sequence[Path]) -> list[Stored]:
     """Everything in several of them; problems that all were asked are read once."""
+    from rlvrlab.data.rows import read_problems
+
     asked: dict[bytes, tuple[tuple[Problem, ...], dict[str, str]]] = {}
     read = []
     for folder in folders:

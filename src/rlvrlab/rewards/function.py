@@ -13,14 +13,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from numbers import Real
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rlvrlab.errors import LabError, OwnCodeError, UserError, defined_at, refuse_other_arguments, told
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.registry import adapter, declare
-from rlvrlab.rewards.total import judged, total
+from rlvrlab.rewards.total import AbsentReward, judged, total
 from rlvrlab.types import Completion, Problem, Reward, Verdict
 
 RewardPart = Callable[[Problem, Completion, Verdict], Any]
@@ -62,24 +62,6 @@ class FunctionReward:
             what = f"reward function {self.name!r} ({defined_at(type(self).function)}) gave {value!r:.100}"
             raise OwnCodeError(f"{what} for problem {problem.named}; {REMEDY}")
         return total({name: float(part) for name, part in parts.items()})
-
-
-@dataclass(frozen=True)
-class AbsentReward:
-    """Stands for a function of another Python process, so that such a run can still be looked at and evaluated."""
-
-    code: str = ""
-    """The fingerprint on record."""
-    name: ClassVar[str]
-
-    def refuse(self) -> NoReturn:
-        """Say what is missing and how to give it."""
-        what = f"reward {self.name!r} was a function of another Python process and is in no file"
-        raise UserError(f"{what}; give it again: rlvrlab.Run(FOLDER).resume(reward=…)")
-
-    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
-        """Refuse: there is nothing to pay by."""
-        self.refuse()
 
 
 @adapter("reward")

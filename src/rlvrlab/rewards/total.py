@@ -7,9 +7,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
-from rlvrlab.errors import LabError, OwnCodeError, defined_at, told
+from rlvrlab.errors import LabError, OwnCodeError, UserError, defined_at, told
 from rlvrlab.registry import find
 from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
 
@@ -69,6 +69,24 @@ def total(parts: Mapping[str, float]) -> Reward:
     for part in parts.values():
         value += part
     return Reward(value, parts)
+
+
+@dataclass(frozen=True)
+class AbsentReward:
+    """Stands for a function of another Python process, so that such a run can still be looked at and evaluated."""
+
+    code: str = ""
+    """The fingerprint on record."""
+    name: ClassVar[str]
+
+    def refuse(self) -> NoReturn:
+        """Say what is missing and how to give it."""
+        what = f"reward {self.name!r} was a function of another Python process and is in no file"
+        raise UserError(f"{what}; give it again: rlvrlab.Run(FOLDER).resume(reward=…)")
+
+    def __call__(self, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        """Refuse: there is nothing to pay by."""
+        self.refuse()
 
 
 def paid(reward: RewardFunction, problem: Problem, completion: Completion, verdict: Verdict) -> Reward:

@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlvrlab.credit.base import Shape
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.rewards.total import paid
 from rlvrlab.rollout.episodes import grow_episodes, with_tools
 from rlvrlab.rollout.prompts import prompt_tokens
-from rlvrlab.rollout.tree import grow
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
@@ -37,6 +35,9 @@ from rlvrlab.types import (
     Verdict,
     unjudged,
 )
+
+if TYPE_CHECKING:
+    from rlvrlab.credit.base import Shape
 
 THREADS = 32
 """Calls of the verifier that may wait abreast; the judge itself decides how many programs run."""
@@ -134,6 +135,8 @@ def ask(
         if shape is not None and shape.boundary == "turns":
             return Asked(groups, prompts, grow_episodes(sampler, problems, requests, shape))
         if shape is not None:
+            from rlvrlab.rollout.tree import grow
+
             return Asked(groups, prompts, grow(sampler, requests, shape))
         first = drawn(sampler, requests, problems, judging)
         with_calls = any("tools" in problem.meta for problem in problems)

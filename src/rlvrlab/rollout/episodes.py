@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlvrlab.credit.base import Shape
 from rlvrlab.envs.base import ShowsTurns
 from rlvrlab.envs.tool_calls import RESULT, Call, Result, call_in
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens, result_tokens
 from rlvrlab.types import Branch, Completion, Finish, Problem, Request, Sampler, Tokenizer, Turn
+
+if TYPE_CHECKING:
+    from rlvrlab.credit.base import Shape
 
 OVER_BUDGET = "no calls are left; give your answer"
 

@@ -18,9 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TYPE_CHECKING
 
-from rlvrlab.credit.base import Shape
 from rlvrlab.types import Branch, Completion, Finish, Request, Sampler
+
+if TYPE_CHECKING:
+    from rlvrlab.credit.base import Shape
 
 LINE_END = "\n"
 

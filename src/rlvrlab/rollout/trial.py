@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from rlvrlab.errors import LabError, OwnCodeError, UserError, told
@@ -24,6 +25,8 @@ LIMIT_S = 10.0
 """Most seconds for one call; a step makes hundreds of them. As many seconds are spent on further problems."""
 MOST = 16
 """Problems that are tried; where a third of all make trouble, 16 chosen blindly miss it once in 650 times."""
+BACKWARD_SHOWN = 3
+"""Problems that a warning about the reward names."""
 WRONG = "certainly not the answer"
 NEIGHBOURS = "neighbour's"
 
@@ -175,3 +178,53 @@ def limited(work: Callable[[], T], what: str) -> T:
     if isinstance(failed[0], LabError | MemoryError):  # who has too little memory may get more and try again
         raise failed[0]
     raise OwnCodeError(f"{what} raised {told(failed[0])}") from failed[0]
+
+
+def pays_backwards(paid: Sequence[Tried]) -> str:
+    """In words, for which problems a wrong answer earned at least as much as a right one; empty where none did.
+
+    Problems are looked at one by one: a reward that is upside down for half of them pays right answers as much on
+    average as one that pays half.
+    """
+    pairs, backward = _paid_pairs(paid), backward_pairs(paid)
+    if not backward:
+        return ""
+    if len(backward) == len(pairs):
+        right, wrong = (sum(one[side].value for one in pairs) / len(pairs) for side in (0, 1))
+        more = "less than" if right < wrong else "no more than"
+        what = f"reward: a right answer earns {more} a wrong one ({right:g} and {wrong:g})"
+        return f"{what}, so training teaches nothing that is right; mend it"
+    which = f"for {len(backward)} of {len(pairs)} problems that were tried"
+    what = f"reward: {which} a right answer earns no more than a wrong one"
+    shown = [f"{one.problem.named}: {one.text!r:.40} is right and earns {one.value:g}, "
+             f"{other.text!r:.40} is wrong and earns {other.value:g}"
+             for one, other in backward[:BACKWARD_SHOWN]]  # fmt: skip
+    more = f"; and {len(backward) - len(shown)} more" if len(backward) > len(shown) else ""
+    return f"{what}, so training teaches wrong answers there; mend it: {'; '.join(shown)}{more}"
+
+
+class Pay(NamedTuple):
+    """What one tried answer earned."""
+
+    problem: Problem
+    text: str
+    value: float
+
+
+def backward_pairs(paid: Sequence[Tried]) -> list[tuple[Pay, Pay]]:
+    """A right and a wrong answer to each problem for which the wrong one earned at least as much."""
+    return [(right, wrong) for right, wrong in _paid_pairs(paid) if right.value <= wrong.value]
+
+
+def _paid_pairs(paid: Sequence[Tried]) -> list[tuple[Pay, Pay]]:
+    """Of each problem the right answer and the wrong answer that earned most, where both were tried."""
+    pairs = []
+    for _, same in groupby(paid, key=lambda one: one.problem.id):
+        earned: dict[bool, list[Pay]] = {True: [], False: []}
+        for one in same:
+            if one.reward is not None and one.verdict.correct is not None:
+                earned[one.verdict.correct].append(Pay(one.problem, one.text, one.reward.value))
+        if earned[True] and earned[False]:
+            right, wrong = (max(earned[kind], key=lambda pay: pay.value) for kind in (True, False))
+            pairs.append((right, wrong))
+    return pairs

@@ -14,7 +14,6 @@ import numpy as np
 
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.randomness import key_bits
-from rlvrlab.skills.embedding import centres, features, nearest
 from rlvrlab.types import Problem
 
 Strategy = Literal["task_type", "source", "tool", "difficulty", "embedding", "random"]
@@ -36,6 +35,8 @@ def at_random(problems: Sequence[Problem], count: int, seed: int) -> dict[str, s
 
 def by_embedding(problems: Sequence[Problem], count: int, seed: int) -> dict[str, str]:
     """Spherical k-means on hashed character n-grams of the prompts; fewer distinct prompts make fewer groups."""
+    from rlvrlab.skills.embedding import centres, features, nearest
+
     feature_PD = features([problem.prompt for problem in problems])
     index_P = nearest(feature_PD, centres(feature_PD, count, seed))
     return {problem.id: f"cluster{i}" for problem, i in zip(problems, index_P, strict=True)}

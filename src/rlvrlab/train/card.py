@@ -16,26 +16,26 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.evals.answering import BLIND, EngineAnswerer
 from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, origin_of, read_cards
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.gains import earlier_words, gain_lines, on_test
-from rlvrlab.evals.kept import asked_facts
 from rlvrlab.evals.metrics import card_columns, grouped
-from rlvrlab.evals.protocol import eval_at_1, eval_at_k
-from rlvrlab.evals.recovery import Recovery, recovery
+from rlvrlab.evals.protocol import asked_facts, eval_at_1, eval_at_k
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import read_facts, write_atomically, write_rows
 from rlvrlab.record.looks import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import MEND
 from rlvrlab.rollout.prompts import prompt_tokens
-from rlvrlab.skills.metrics import diversity
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Completion, Environment, Problem, Rollout, Verdict
+
+if TYPE_CHECKING:
+    from rlvrlab.evals.recovery import Recovery
 
 BASELINE = "baseline"
 HEADINGS = {"accepted_at_1": "accepted@1", "pass_ratio_mean": "pass_ratio", "blind_recovery_rate": "blind resample",
@@ -96,6 +96,8 @@ def measure(lab: Lab, phase: str, step: int) -> Measured:
         if len(lab.tests) > 1:
             metrics |= {f"{name}/{metric}": value for metric, value in numbers.items()}
     if mended:
+        from rlvrlab.evals.recovery import Recovery
+
         metrics |= Recovery.of_all(mended).metrics()
     outcomes = {one.problem.id: float(one.verdict.correct) for one in found.judged if one.verdict.correct is not None}
     seed = lab.recipe.seed
@@ -128,6 +130,8 @@ def _numbers(found: Evaluation, sampled: Evaluation | None) -> dict[str, Any]:
     if sampled is not None:
         drawn = sampled.metrics()
         metrics |= {name: value for name, value in drawn.items() if name.startswith(("pass@", "pass^", "majority"))}
+        from rlvrlab.skills.metrics import diversity
+
         # Different right answers per problem, of as many as were sampled: what is left of diversity.
         groups = grouped(sampled.judged, lambda one: one.problem.id).values()
         right = [[one.verdict.correct is True for one in group] for group in groups]
@@ -138,6 +142,8 @@ def _numbers(found: Evaluation, sampled: Evaluation | None) -> dict[str, Any]:
 
 
 def _recovered(lab: Lab, phase: str, found: Evaluation) -> tuple[Recovery, list[Rollout], list[Rollout]]:
+    from rlvrlab.evals.recovery import recovery
+
     names = [f"card/{one.problem.id}/{one.sample}" for one in found.judged]
     prompts = [prompt_tokens(lab.engine.tokenizer, one.problem.prompt) for one in found.judged]
     firsts = [

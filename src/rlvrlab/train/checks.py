@@ -3,75 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from rlvrlab.data.roles import Use
 from rlvrlab.engines.base import KnowsUntrained
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
-from rlvrlab.extras import Lookup
-from rlvrlab.notes import hearing, note
+from rlvrlab.notes import note
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
-from rlvrlab.rollout.trial import Tried, try_all
-from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, Supplies, build_supplies, with_policy
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import check_skills
-from rlvrlab.types import Problem, Role
+from rlvrlab.train.state import Difficulty
 
-ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
 SOME = 64
 """Training problems whose right answers are measured."""
-BACKWARD_SHOWN = 3
-"""Problems that a warning about the reward names."""
 
 
-def lookups(resolved: Resolved) -> list[Lookup]:
-    """Everything that can be looked up without loading a model; problems are read from one of each role."""
-    found = list(resolved.build("engine").lookups())
-    try:
-        env = resolved.build("env")
-    except UserError as error:
-        return [*found, Lookup("env", "wrong", str(error))]
-    found += [_problems(resolved, env, role) for role in ROLES]
-    return found if any(one.state == "wrong" for one in found) else found + _own_code(resolved)
-
-
-def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
-    """The file of a role where the recipe has one, else a first problem of the environment's own."""
-    file = getattr(resolved.recipe.data, f"{role}_file")
-    if file is not None:
-        path = resolved.folder / file
-        there = path.is_file()
-        remedy = "" if there else "; no such file: make it with `rlvr data prepare`, or name another"
-        return Lookup(f"data.{role}_file", "found" if there else "wrong", f"{path}{remedy}")
-    try:
-        env.problems(role, 1, resolved.recipe.data.seed)
-    except UserError as error:
-        return Lookup(f"env, {role} problems", "wrong", str(error))
-    return Lookup(f"env, {role} problems", "found", f"{env.name} has some")
-
-
-def _own_code(resolved: Resolved) -> list[Lookup]:
-    """The user's own verifier and reward, tried as before training; nothing where all is built in."""
-    if not any(_owns(resolved.recipe)):
-        return []
-    told: list[str] = []
-    try:
-        with hearing(lambda _, words: told.append(words)):
-            try_own_code(build_supplies(resolved))
-    except UserError as error:
-        return [Lookup("own code", "wrong", str(error))]
-    return [Lookup("own code", "wrong" if told else "found", "; ".join(told) or "tried on some problems of each role")]
-
-
-def _owns(recipe: Recipe) -> tuple[bool, bool]:
+def owns(recipe: Recipe) -> tuple[bool, bool]:
     """Whether the environment, and whether the reward, names code of the user's own."""
     own_env, own_reward = (any(is_own(value) for _, value in flatten(one)) for one in (recipe.env, recipe.reward))
     return own_env, own_reward
@@ -123,56 +76,6 @@ def note_untrained_tokens(lab: Lab) -> None:
         note("warning", f"engine.model: {what}: it will write other tokens in their place; {remedy}")
 
 
-def pays_backwards(paid: Sequence[Tried]) -> str:
-    """In words, for which problems a wrong answer earned at least as much as a right one; empty where none did.
-
-    Problems are looked at one by one: a reward that is upside down for half of them pays right answers as much on
-    average as one that pays half.
-    """
-    pairs, backward = _paid_pairs(paid), backward_pairs(paid)
-    if not backward:
-        return ""
-    if len(backward) == len(pairs):
-        right, wrong = (sum(one[side].value for one in pairs) / len(pairs) for side in (0, 1))
-        more = "less than" if right < wrong else "no more than"
-        what = f"reward: a right answer earns {more} a wrong one ({right:g} and {wrong:g})"
-        return f"{what}, so training teaches nothing that is right; mend it"
-    which = f"for {len(backward)} of {len(pairs)} problems that were tried"
-    what = f"reward: {which} a right answer earns no more than a wrong one"
-    shown = [f"{one.problem.named}: {one.text!r:.40} is right and earns {one.value:g}, "
-             f"{other.text!r:.40} is wrong and earns {other.value:g}"
-             for one, other in backward[:BACKWARD_SHOWN]]  # fmt: skip
-    more = f"; and {len(backward) - len(shown)} more" if len(backward) > len(shown) else ""
-    return f"{what}, so training teaches wrong answers there; mend it: {'; '.join(shown)}{more}"
-
-
-class Pay(NamedTuple):
-    """What one tried answer earned."""
-
-    problem: Problem
-    text: str
-    value: float
-
-
-def backward_pairs(paid: Sequence[Tried]) -> list[tuple[Pay, Pay]]:
-    """A right and a wrong answer to each problem for which the wrong one earned at least as much."""
-    return [(right, wrong) for right, wrong in _paid_pairs(paid) if right.value <= wrong.value]
-
-
-def _paid_pairs(paid: Sequence[Tried]) -> list[tuple[Pay, Pay]]:
-    """Of each problem the right answer and the wrong answer that earned most, where both were tried."""
-    pairs = []
-    for _, same in groupby(paid, key=lambda one: one.problem.id):
-        earned: dict[bool, list[Pay]] = {True: [], False: []}
-        for one in same:
-            if one.reward is not None and one.verdict.correct is not None:
-                earned[one.verdict.correct].append(Pay(one.problem, one.text, one.reward.value))
-        if earned[True] and earned[False]:
-            right, wrong = (max(earned[kind], key=lambda pay: pay.value) for kind in (True, False))
-            pairs.append((right, wrong))
-    return pairs
-
-
 def check_phases(lab: Lab) -> None:
     """Whatever cannot work in an on-line phase is said before anything is trained.
 
@@ -222,8 +125,10 @@ def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
 
 def try_own_code(has: Supplies) -> None:
     """Call the user's own verifier and reward on some problems of each role; built-in ones need no trial."""
-    own_env, own_reward = _owns(has.recipe)
+    own_env, own_reward = owns(has.recipe)
     if own_env or own_reward:
+        from rlvrlab.rollout.trial import pays_backwards, try_all
+
         paid = try_all(has.env, has.reward, (*has.train, *has.dev, *has.test), own_env=own_env)
         if words := pays_backwards(paid):
             note("warning", words)

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from rlvrlab.credit.base import Shape, StepCredit
-from rlvrlab.data.loading import load, load_all
-from rlvrlab.data.manifest import content_hash
+from rlvrlab.data.hashes import content_hash
 from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
-from rlvrlab.envs.data_files import bare_name
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
-from rlvrlab.rewards.function import AbsentReward
+from rlvrlab.rewards.total import AbsentReward
 from rlvrlab.rollout.collect import collect
-from rlvrlab.surgery.base import Surgery
-from rlvrlab.train.grouping import Grouping
 from rlvrlab.train.guards.base import Guard
 from rlvrlab.train.protocols.base import Stage, TrainingProtocol, stages_of
 from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling
+
+if TYPE_CHECKING:
+    from rlvrlab.credit.base import Shape, StepCredit
+    from rlvrlab.surgery.base import Surgery
+    from rlvrlab.train.surgery import Grouping
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Lab(Supplies):
     @cached_property
     def surgery(self) -> Surgery | None:
         """How gradients of different groups are combined."""
-        return cast(Surgery | None, self.resolved.build("surgery"))
+        return cast("Surgery | None", self.resolved.build("surgery"))
 
     @cached_property
     def guard(self) -> Guard | None:
@@ -87,7 +87,7 @@ class Lab(Supplies):
     @cached_property
     def credit(self) -> StepCredit | None:
         """How the steps of an answer share its reward."""
-        return cast(StepCredit | None, self.resolved.build("credit"))
+        return cast("StepCredit | None", self.resolved.build("credit"))
 
     @property
     def shape(self) -> Shape | None:
@@ -97,6 +97,8 @@ class Lab(Supplies):
     @cached_property
     def grouping(self) -> Grouping:
         """Which problems belong together, for surgery."""
+        from rlvrlab.train.surgery import Grouping
+
         return Grouping(self.surgery, self.train, self.recipe.seed)
 
     @cached_property
@@ -196,6 +198,8 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
     file, size = getattr(data, f"{role}_file"), getattr(data, f"{role}_size")
     if file is None:
         return env.problems(role, size, data.seed)
+    from rlvrlab.data.loading import load_all
+
     whole = resolved.origins.get(f"data.{role}_size") == "default"
     loaded = load_all(_places(resolved, file), use, env, None if whole else size, data.seed)
     files[role] = loaded.facts
@@ -213,6 +217,9 @@ def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> d
     size, given = recipe.eval.test_size, recipe.data.test_file
     if given is None:
         return {env.name: tuple(env.problems("test", size, recipe.data.seed))} if size else {}
+    from rlvrlab.data.loading import load
+    from rlvrlab.envs.data_files import bare_name
+
     sets: dict[str, tuple[Problem, ...]] = {}
     for path in _places(resolved, given):
         loaded = load(path, "evaluate", env, None, recipe.data.seed)

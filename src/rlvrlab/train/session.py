@@ -11,7 +11,6 @@ from signal import Signals
 from typing import Any
 
 from rlvrlab.errors import RunError, UserError
-from rlvrlab.fingerprint import without_fingerprints
 from rlvrlab.notes import hearing, noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
@@ -128,7 +127,11 @@ def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:
     if hidden := hidden_keys({kind: given.get(kind) or {} for kind in PLUGIN_TABLES}):
         remedy = "let the plug-in read it from the environment"
         raise UserError(f"{folder}: {', '.join(hidden)} held a secret, which is not stored; {remedy}")
-    again = resolve(without_fingerprints(given) if accept_code else given, {}, home)
+    if accept_code:
+        from rlvrlab.fingerprint import without_fingerprints
+
+        given = without_fingerprints(given)
+    again = resolve(given, {}, home)
     return Resolved(again.recipe, origins, again.folder)
 
 

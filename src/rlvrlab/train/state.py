@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlvrlab.credit.base import Remembered
 from rlvrlab.record.final import policy_step
-from rlvrlab.surgery.base import Memory as SurgeryMemory
-from rlvrlab.train.grouping import Difficulty
 from rlvrlab.train.guards.base import Kept
+
+if TYPE_CHECKING:
+    from rlvrlab.credit.base import Remembered
+    from rlvrlab.surgery.base import Memory as SurgeryMemory
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,15 @@ class State:
         best, unended = data["best"], data.get("unended")
         read: dict[str, Any] = {"best": best and Best(**best), "kept": tuple(data["kept"])}
         return cls(**{**data, **read, "unended": unended and cls.from_json(unended)})
+
+
+class Difficulty(NamedTuple):
+    """Pass rates of the whole run and the borders between groups of equal difficulty."""
+
+    rates: Mapping[str, float] = {}
+    edges: Sequence[float] = ()
+    observed: int = 0
+    """Collections seen."""
 
 
 InFlight = dict[str, Any]

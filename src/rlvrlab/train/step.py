@@ -13,18 +13,14 @@ import numpy as np
 from rlvrlab.batch import TokenBatch
 from rlvrlab.objectives.correction import CorrectedInUpdate, with_sample_size
 from rlvrlab.stopwatch import timed
-from rlvrlab.surgery.base import Scene
 from rlvrlab.train.batches import assemble, correction_of, metrics_of, minibatches, penalises_reward, training_batch
 from rlvrlab.train.collection import aged, collect_groups
-from rlvrlab.train.credit.credited import step_rows
-from rlvrlab.train.credit.methods import credit_of
-from rlvrlab.train.grouping import asked_in
 from rlvrlab.train.guards.base import Moment, Settled, protected_in
 from rlvrlab.train.lab import Lab, shows_answers
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.protocols.base import stage_at
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import Applied, apply, counted_share, gradients, learning_rate, mean_metrics, operate, shares
+from rlvrlab.train.update import Applied, apply, counted_share, gradients, learning_rate, mean_metrics, shares
 from rlvrlab.types import Objective, Problem, Rollout
 
 
@@ -41,6 +37,8 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     # credit of steps; a group without signal stays if its steps have some
     credits, spoken = None, list[Rollout]()
     if lab.credit:
+        from rlvrlab.train.credit.methods import credit_of
+
         with timed("credit"):
             sampling = lab.sampling_in(now.stage)
             credits = credit_of(lab.credit, rollouts, lab.env, lab.reward, engine, sampling, memory.credit)
@@ -54,7 +52,7 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         memory, more = settle(lab, now, memory, updated=False)
         metrics |= more
         notes = [kinds.why_silent(shows_answers(lab.resolved, state.phase))]
-        steps = step_rows(credits) if credits else {}
+        steps = credits.rows() if credits else {}
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
     with timed("score"):
@@ -78,7 +76,7 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     metrics |= counts | updated | phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
-    skipped, steps = any(one.skipped for one in applied), step_rows(credits, batch, used) if credits else {}
+    skipped, steps = any(one.skipped for one in applied), credits.rows(batch, used) if credits else {}
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
 
 
@@ -167,13 +165,16 @@ def update(
     rate = learning_rate(phase.learning_rate, now.phase_step, phase.steps, settings)
     groups, rates = {"all": batch}, {"all": [0.0]}
     if surgery is not None:
-        groups, rates = _by_group(lab, memory, batch, used)
+        groups, rates = lab.grouping.parts(batch, used, memory.difficulty)
     sizes = [one.scale for one in groups.values()]
     share_S = shares([s.rows for s in sizes], [s.tokens for s in sizes], objective.aggregation)
     halved = surgery is not None and bool(surgery.noise_every) and now.phase_step % surgery.noise_every == 0
     found = gradients(engine, groups, objective, share_S, halved=halved)
     weight_S, metrics = share_S, {f"surgery/size/{name}": float(len(own)) for name, own in rates.items() if surgery}
     if surgery is not None:
+        from rlvrlab.surgery.base import Scene
+        from rlvrlab.train.surgery import operate
+
         success_S = np.array([np.mean(own) for own in rates.values()])
         key = (lab.recipe.seed, phase.name, now.phase_step, part)
         scene = Scene(np.zeros((0, 0)), share_S, success_S, tuple(groups), key)
@@ -191,15 +192,3 @@ def update(
         memory, metrics = replace(memory, surgery=remembered), metrics | more
     applied, kept = apply(engine, found, counted * weight_S, rate, settings.max_grad_norm, lab.guard, now, memory.guard)
     return Applied(applied.metrics | metrics, applied.skipped), replace(memory, guard=kept)
-
-
-def _by_group(
-    lab: Lab, memory: Memory, batch: TokenBatch, used: Sequence[Rollout]
-) -> tuple[dict[str, TokenBatch], dict[str, list[float]]]:
-    """The batch by group of surgery, in alphabetical order, and the pass rates of each group's problems."""
-    assert batch.group_B is not None
-    asked, present = asked_in(used), np.unique(batch.group_B)
-    names = lab.grouping.names([asked[i].problem for i in present], memory.difficulty)
-    members = {n: [i for i, name in zip(present, names, strict=True) if name == n] for n in sorted(set(names))}
-    parts = {n: batch.rows(np.flatnonzero(np.isin(batch.group_B, ids))).rescaled() for n, ids in members.items()}
-    return parts, {n: [asked[i].pass_rate for i in ids] for n, ids in members.items()}

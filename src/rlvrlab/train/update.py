@@ -1,4 +1,4 @@
-"""One optimiser step: its rate, gradients by group, surgery, clip, apply, guard; refused when it is not finite.
+"""One optimiser step: its rate, gradients by group, clip, apply, guard; refused when it is not finite.
 
 The same functions serve the engines of this package and verl's shards: all they ask of `engine` are the verbs gradient,
 gramian, step and release. Suffixes: S groups, A vectors (a group may be given as two halves that add up to it).
@@ -16,9 +16,6 @@ from rlvrlab.batch import Floats, Scale, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.stopwatch import timed
-from rlvrlab.surgery.base import Memory as SurgeryMemory
-from rlvrlab.surgery.base import Scene, Surgery
-from rlvrlab.surgery.conflict import conflict, noise, pair_metrics
 from rlvrlab.train.guards.base import NOTHING, Gradient, Guard, Kept, Moment, Terms
 from rlvrlab.types import Aggregation, Objective
 
@@ -127,69 +124,6 @@ def apply(
         metrics |= more
     engine.release([moved])
     return Applied(metrics, skipped=False), kept
-
-
-class Operated(NamedTuple):
-    """The groups' gradients after surgery."""
-
-    found: Gradients
-    """As they were; or, where every module has weights of its own, the one vector these make of them."""
-    weight_S: Floats
-    """Weight of each group's vectors in the update."""
-    memory: SurgeryMemory
-    metrics: dict[str, float]
-
-
-def operate(engine: Trainable, surgery: Surgery, found: Gradients, scene: Scene, memory: SurgeryMemory) -> Operated:
-    """Weigh the groups, as a whole or module by module, and see how much they disagree."""
-    gather_SA = found.gather_SA
-    halves_AA = engine.gramian(found.vectors)["global"]
-    scene = scene._replace(gramian_SS=gather_SA @ halves_AA @ gather_SA.T)
-    told: dict[str, float] = {}
-    if surgery.scope == "module":
-        weights, memory, told = _weighed_by_module(engine, surgery, found, scene, memory)
-        weight_S: Floats = np.mean(list(weights.values()), axis=0)
-    else:
-        weight_S, memory = surgery(scene, memory)
-    metrics = _disagreement(surgery, found, scene, halves_AA) | told
-    for i, name in enumerate(scene.names):
-        metrics[f"surgery/weight/{name}"] = float(weight_S[i])
-        metrics[f"surgery/success/{name}"] = float(scene.success_S[i])
-        metrics[f"surgery/entropy/{name}"] = float(found.entropy_S[i])
-    if surgery.scope == "module":
-        combined = engine.combine(found.vectors, {name: list(one[found.owner_A]) for name, one in weights.items()})
-        engine.release(found.vectors)
-        found, weight_S = found._replace(vectors=[combined], owner_A=[0]), np.ones(len(scene.names))
-    return Operated(found, weight_S, memory, metrics)
-
-
-def _weighed_by_module(
-    engine: Trainable, surgery: Surgery, found: Gradients, scene: Scene, memory: SurgeryMemory
-) -> tuple[dict[str, Floats], SurgeryMemory, dict[str, float]]:
-    """Each module as if it were the whole policy: its own conflicts, weights and memory (arXiv 2602.02301)."""
-    weights: dict[str, Floats] = {}
-    memories: SurgeryMemory = {}
-    metrics: dict[str, float] = {}
-    for name, gramian in engine.gramian(found.vectors, "module").items():
-        own = scene._replace(gramian_SS=found.gather_SA @ gramian @ found.gather_SA.T, key=(*scene.key, name))
-        weights[name], memories[name] = surgery(own, memory.get(name, {}))
-        metrics[f"surgery/conflict_rate/{name}"] = conflict(own.gramian_SS, surgery.conflict_threshold).rate
-    return weights, memories, metrics
-
-
-def _disagreement(surgery: Surgery, found: Gradients, scene: Scene, halves_AA: Floats) -> dict[str, float]:
-    """Conflicts of the groups, and where each is given as two halves, what they are worth."""
-    metrics = conflict(scene.gramian_SS, surgery.conflict_threshold).metrics()
-    metrics |= pair_metrics(scene.gramian_SS, scene.names)
-    twice = [i for i in range(len(scene.names)) if found.owner_A.count(i) == 2]
-    if len(twice) > 1:
-        both = np.flatnonzero(np.isin(found.owner_A, twice))
-        control = noise(halves_AA[np.ix_(both, both)], *scene.key)
-        metrics |= {"surgery/permutation_z": control.z, "surgery/permutation_p": control.p_lower}
-        metrics["surgery/noise_floor"] = control.floor
-        for i, one in zip(twice, control.self_cosine_S, strict=True):
-            metrics[f"surgery/self_cosine/{scene.names[i]}"] = float(one)
-    return metrics
 
 
 def problem_halves(batch: TokenBatch) -> list[TokenBatch]:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvrlab.envs.answers import amount, asked_for, equal_amounts
-from rlvrlab.envs.base import split_rows
+from rlvrlab.envs.amounts import amount, asked_for, equal_amounts
 from rlvrlab.envs.clrs import Clrs
 from rlvrlab.envs.data_files import read_rows
+from rlvrlab.envs.data_set import split_rows
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.equality import exact, letters

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.envs.base import split_rows
 from rlvrlab.envs.clrs import Clrs, graphs, lists
 from rlvrlab.envs.clrs.tasks import array, decimals, matrix
+from rlvrlab.envs.data_set import split_rows
 from rlvrlab.envs.gsm8k import Gsm8k
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.sql import Sql

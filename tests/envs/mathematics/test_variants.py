@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from variants import Variants, near_misses, respellings
 
-from rlvrlab.envs.base import split_rows
+from rlvrlab.envs.data_set import split_rows
 from rlvrlab.envs.mathematics import Mathematics
 from rlvrlab.envs.mathematics.environment import compared
 from rlvrlab.judge.extract import boxed

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlvrlab.envs.agent.tools import Bench, used
-from rlvrlab.envs.answers import Draws, amount, equal_amounts, in_turn, same
+from rlvrlab.envs.amounts import amount, equal_amounts
+from rlvrlab.envs.answers import Draws, in_turn, same
 from rlvrlab.envs.arithmetic import evaluate, parse
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.split import role_of

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from rlvrlab.envs.answers import KEPT, Draws, in_turn, squeezed, unthought
-from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.base import Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
 from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.judge.extract import after_thinking

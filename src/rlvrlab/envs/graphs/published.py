@@ -17,8 +17,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.base import Read
 from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.graphs.environment import GraphQuestions
 from rlvrlab.envs.graphs.published_rows import PublishedRow, Unclear, understood
 from rlvrlab.envs.graphs.tasks.amounts import FORM as NUMBER_FORM

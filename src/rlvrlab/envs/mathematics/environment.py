@@ -23,10 +23,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rlvrlab.envs.answers import KEPT, asked_for, same, squeezed, unthought
-from rlvrlab.envs.base import DataSetEnvironment, JudgesTogether, Read
+from rlvrlab.envs.amounts import asked_for
+from rlvrlab.envs.answers import KEPT, same, squeezed, unthought
+from rlvrlab.envs.base import JudgesTogether, Read
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
-from rlvrlab.envs.base import DataSetEnvironment, Read
+from rlvrlab.envs.base import Read
 from rlvrlab.envs.data_files import Row
+from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.judge.extract import SPACE, after_thinking, fenced

@@ -21,7 +21,8 @@ from rlvrlab.scale.verl.log_probs import padded_outputs
 from rlvrlab.scale.verl.losses import tally
 from rlvrlab.scale.verl.rows import Ranks, counts, part_of
 from rlvrlab.surgery.base import Memory, Scene, Surgery
-from rlvrlab.train.update import Backward, Gradients, apply, learning_rate, operate, shares
+from rlvrlab.train.surgery import operate
+from rlvrlab.train.update import Backward, Gradients, apply, learning_rate, shares
 
 GROUP, FACTS = "rlvr_group", "rlvr_facts"
 """Fields of a batch: the group of each row, and what is known of the groups."""

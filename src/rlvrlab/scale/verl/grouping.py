@@ -1,4 +1,4 @@
-"""Which group each answer belongs to, for surgery in the actor's update: train/grouping.py, with verl's rows."""
+"""Which group each answer belongs to, for surgery in the actor's update: train/surgery.py, with verl's rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rlvrlab.record.files import write_json
 from rlvrlab.scale.verl.collection import Collection
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.surgery.base import Surgery
-from rlvrlab.train.grouping import Difficulty, Grouping, asked_in
+from rlvrlab.train.state import Difficulty
+from rlvrlab.train.surgery import Grouping, asked_in
 
 
 class Labels:

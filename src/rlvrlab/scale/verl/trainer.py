@@ -24,7 +24,7 @@ from rlvrlab.scale.verl.collection import Collection
 from rlvrlab.scale.verl.grouping import Labels
 from rlvrlab.scale.verl.job import Job, current
 from rlvrlab.train.batches import metrics_of, sort_groups
-from rlvrlab.train.credit.credited import StepCredits, step_rows
+from rlvrlab.train.credit.credited import StepCredits
 from rlvrlab.train.credit.methods import credit_of
 from rlvrlab.types import Sampling
 
@@ -129,7 +129,7 @@ def _credited(found: Collection, credits: StepCredits) -> dict[str, Any]:
 def _record(found: Collection, credits: StepCredits, folder: Path, step: int) -> None:
     """The answers of a step, for the process that follows verl."""
     folder.mkdir(exist_ok=True)
-    steps = step_rows(credits)
+    steps = credits.rows()
     rows = [as_row(rollout, steps.get(rollout.id)) for rollout in found.rollouts]
     lines = [json.dumps(row, ensure_ascii=False, default=str) for row in rows]
     draft = folder / f".step_{step}.draft"

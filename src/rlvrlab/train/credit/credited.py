@@ -85,6 +85,14 @@ class StepCredits:
                 advantage_BT[row, :width] = self.plugin.mapped(group_T, one.trajectory.step_T, one.credit_S)
         return replace(batch, advantage_BT=np.where(batch.loss_BT, advantage_BT, 0.0))
 
+    def rows(self, batch: TokenBatch | None = None, used: Sequence[Rollout] = ()) -> dict[str, list[dict[str, Any]]]:
+        """Rows for the record by rollout; `batch` is what `used` were trained on, None where there was no update."""
+        trained: dict[str, Floats] = {}
+        if self.answers and batch is not None and batch.advantage_BT is not None:
+            advantage_BT = np.where(batch.loss_BT, batch.advantage_BT, np.nan)
+            trained = {rollout.id: advantage_BT[row] for row, rollout in enumerate(used)}
+        return {name: _step_rows(one, trained.get(name)) for name, one in self.answers.items()}
+
 
 def combined(plugin: StepCredit, parts: Sequence[StepCredits], remembered: Remembered) -> StepCredits:
     """Credits one after the other; where several know an answer, record and shared metrics tell of the last one."""
@@ -130,30 +138,20 @@ def metrics_of_steps(answers: Sequence[Credited]) -> dict[str, float]:
     }
 
 
-def step_rows(
-    credits: StepCredits, batch: TokenBatch | None = None, used: Sequence[Rollout] = ()
-) -> dict[str, list[dict[str, Any]]]:
-    """Rows for the record by rollout; `batch` is what `used` were trained on, None where there was no update."""
-    trained: dict[str, Floats] = {}
-    if credits.answers and batch is not None and batch.advantage_BT is not None:
-        advantage_BT = np.where(batch.loss_BT, batch.advantage_BT, np.nan)
-        trained = {rollout.id: advantage_BT[row] for row, rollout in enumerate(used)}
-    return {
-        name: [
-            {
-                "start": step.span[0],
-                "end": step.span[1],
-                "kind": step.kind,
-                "credit": _number(credit),
-                "advantage": _number(mean),
-                **({} if examined else {"examined": False}),
-            }
-            for step, credit, mean, examined in zip(
-                one.trajectory.segments.steps, one.raw_S, _means(one, trained.get(name)), one.examined_S, strict=True
-            )
-        ]
-        for name, one in credits.answers.items()
-    }
+def _step_rows(one: Credited, advantage_T: Floats | None) -> list[dict[str, Any]]:
+    """The steps of one answer for the record."""
+    steps = zip(one.trajectory.segments.steps, one.raw_S, _means(one, advantage_T), one.examined_S, strict=True)
+    return [
+        {
+            "start": step.span[0],
+            "end": step.span[1],
+            "kind": step.kind,
+            "credit": _number(credit),
+            "advantage": _number(mean),
+            **({} if examined else {"examined": False}),
+        }
+        for step, credit, mean, examined in steps
+    ]
 
 
 def _means(one: Credited, advantage_T: Floats | None) -> Floats:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.batch import TokenBatch
@@ -23,9 +23,11 @@ from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find
 from rlvrlab.rewards.total import asks_only_whether_right
 from rlvrlab.train.lab import Lab
-from rlvrlab.train.limits import Limits
 from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
+
+if TYPE_CHECKING:
+    from rlvrlab.train.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,13 @@ class OnlinePhase(Phase):
 
     def prepare(self, lab: Lab, artifacts: Path) -> Estimators:
         """The reference policy is frozen by the loop when the phase begins; learnt limits are kept."""
-        learnt = lab.recipe.pipeline.limits == "learnt"
+        estimators = self.estimators(lab.resolved)
+        if lab.recipe.pipeline.limits != "learnt":
+            return estimators
+        from rlvrlab.train.limits import Limits
+
         only_outcome = asks_only_whether_right(lab.reward) and lab.credit is None and self.tries == 1
-        return self.estimators(lab.resolved)._replace(
-            limits=Limits(lab.env, artifacts, only_outcome=only_outcome) if learnt else None
-        )
+        return estimators._replace(limits=Limits(lab.env, artifacts, only_outcome=only_outcome))
 
     def estimators(self, resolved: Resolved) -> Estimators:
         """The estimator of advantages and the objective with its KL and entropy terms."""

@@ -16,7 +16,7 @@ import numpy as np
 from annotated_types import Ge
 
 from rlvrlab.batch import TokenBatch, batch_of
-from rlvrlab.data.manifest import prompt_sha256
+from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.preferences import read_preferences
 from rlvrlab.errors import NothingToLearn
 from rlvrlab.objectives.dpo import Dpo
