@@ -1,4 +1,4 @@
-"""The foundation's figures: how fast `rlvr --help` answers, 200 toy GRPO steps, a checkpointed step's overhead.
+"""The foundation's figures: how fast `rlvr --help` answers, 200 toy GRPO steps, what of the package a toy run loads.
 
     python benchmarks/foundation.py [--json] [--fresh]
 
@@ -56,6 +56,18 @@ def grpo_time(steps: int = 200) -> dict[str, Any]:
     return {"what": f"{steps} toy GRPO steps", "wall_s": inside, "whole_run_wall_s": seconds, "asked": "≤ 60 s"}
 
 
+def own_modules() -> dict[str, Any]:
+    """How many modules of rlvrlab a short run of the shipped recipe has imported at its end, packages counted."""
+    code = (
+        "import sys\nfrom rlvrlab.cli import main\n"
+        "try: main()\nfinally: print(sum(n.partition('.')[0] == 'rlvrlab' for n in sys.modules), file=sys.stderr)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["train", str(ROOT / "recipes/toy_countdown.toml"), f"output_dir={folder}", "grpo.steps=2"]
+        done = subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True, text=True)
+    return {"what": "own modules of a toy run", "modules": float(done.stderr.split()[-1]), "asked": "≤ 100"}
+
+
 def fresh_clone() -> dict[str, Any]:
     """What a newcomer waits for: clone, `make quick`, done."""
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +84,7 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true")
     options = parser.parse_args()
     facts = {**machine(), **package_versions(), "load": round(os.getloadavg()[0], 1)}
-    rows = [help_time(), grpo_time(), *([fresh_clone()] if options.fresh else [])]
+    rows = [help_time(), grpo_time(), own_modules(), *([fresh_clone()] if options.fresh else [])]
     if options.json:
         print(json.dumps({"machine": facts, "figures": rows}, indent=2))
         return

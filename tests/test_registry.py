@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import py_compile
 import subprocess
 import sys
@@ -190,3 +192,21 @@ def test_a_plug_in_is_found_in_a_file_of_another_name() -> None:
     code = "from rlvrlab.registry import find; print(find('reward', 'binary_format_repeat').__module__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "rlvrlab.rewards.binary", done.stderr
+
+
+@pytest.mark.parametrize("kind", HOMES)
+def test_names_in_the_text_of_the_files_are_those_that_are_registered(kind: str) -> None:
+    """A plug-in that is written in another way than `@register("kind", "name")` would not be found."""
+    home = importlib.import_module(HOMES[kind])
+    for module in pkgutil.iter_modules(home.__path__, f"{HOMES[kind]}."):
+        importlib.import_module(module.name)
+    known = [cls for (its_kind, _), cls in registry._known.items() if its_kind == kind]
+    own = {cls.name for cls in known if cls.__module__.startswith("rlvrlab.")}
+    assert own == set(registry._built_in(kind)) - {registry._ADAPTER}
+
+
+def test_a_name_of_a_built_in_is_refused_though_nobody_has_imported_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN.replace('"mine"', '"binary_format"'))
+    code = "from pathlib import Path; from rlvrlab.registry import find; find('reward', 'mine.py:Mine', Path())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert "'binary_format' is already the name of rlvrlab.rewards.binary.BinaryFormat" in done.stderr

@@ -1,0 +1,61 @@
+"""How much of the package a run brings along: what its recipe names, and nothing of what it does not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+MOST = 136
+"""Modules of rlvrlab in a toy run, its packages counted; whoever raises this makes every start longer."""
+UNUSED = (
+    "rlvrlab.credit", "rlvrlab.train.credit", "rlvrlab.surgery", "rlvrlab.train.surgery", "rlvrlab.judge.jail",
+    "rlvrlab.judge.modes", "rlvrlab.rollout.tree", "rlvrlab.rollout.replay", "rlvrlab.rollout.turns",
+    "rlvrlab.rollout.trial", "rlvrlab.data.rows", "rlvrlab.envs.data_files", "rlvrlab.train.phases.dpo",
+    "rlvrlab.train.phases.ppo", "rlvrlab.objectives.dpo", "rlvrlab.report.runs", "rlvrlab.evals.compare",
+    "rlvrlab.report.story.skills", "rlvrlab.report.story.conflict", "rlvrlab.report.story.credit",
+)  # fmt: skip
+"""Credit, surgery, programs, trees, second tries, data files and other phases: the recipe names none of them."""
+TRAIN = """
+import json, sys
+from rlvrlab.cli import main
+try:
+    main()
+finally:
+    json.dump([name for name in sys.modules if name.partition(".")[0] == "rlvrlab"], open("modules.json", "w"))
+"""
+ASK = """
+import sys
+from rlvrlab.errors import UnknownName
+from rlvrlab.registry import HOMES, find, names
+before = set(sys.modules)
+known = {kind: names(kind) for kind in HOMES}
+try:
+    find("env", "cuontdown")
+except UnknownName as error:
+    print(error)
+print(*sorted(name for name in set(sys.modules) - before if name.startswith("rlvrlab.")))
+"""
+
+
+@pytest.mark.slow
+def test_a_toy_run_imports_what_its_recipe_names(tmp_path: Path) -> None:
+    settings = ["sft.steps=20", "grpo.steps=2", "data.train_size=100", "data.dev_size=20", "eval.test_size=20"]
+    words = [sys.executable, "-c", TRAIN, "train", str(RECIPES / "toy_countdown.toml"), *settings]
+    subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    assert {"rlvrlab.train.loop", "rlvrlab.envs.countdown", "rlvrlab.report.story.write"} <= set(modules)
+    assert [name for name in modules if f"{name}.".startswith(tuple(f"{one}." for one in UNUSED))] == []
+    assert len(modules) <= MOST, "\n".join(sorted(modules))
+
+
+def test_asking_for_names_imports_no_plug_in() -> None:
+    done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, timeout=300, check=True)
+    error, loaded = done.stdout.splitlines()
+    assert "did you mean 'countdown'" in error
+    # Only what finding a sub-package takes: the packages around it.
+    assert loaded.split() == ["rlvrlab.envs", "rlvrlab.record", "rlvrlab.train"]
