@@ -17,7 +17,7 @@ from rlvrlab.envs.countdown import Countdown
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.judge.isolation import probe
 from rlvrlab.record.files import read_lines
-from rlvrlab.registry import register
+from rlvrlab.registry import declare
 
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 ENV = Countdown(numbers=(2,), high=30, style="bare")
@@ -181,8 +181,7 @@ def test_numbers_go_to_a_tracker_and_a_broken_one_costs_nothing(run, monkeypatch
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(registry, "_known", dict(registry._known))
-    register("sink", "memory")(Memory)
+    monkeypatch.setitem(registry._known, ("sink", "memory"), declare(Memory, "sink", "memory"))
     with FaultyServer(solver()) as server:
         done = run("eval", *WORDS, "--server", server.url, "--sink", "memory")
     assert done.returncode == 0 and "sink memory failed (down)" in done.stderr
