@@ -117,7 +117,7 @@ def test_a_surgery_without_a_solution_is_no_divergence(tmp_path: Path, monkeypat
     def fails(*_: object) -> None:
         raise np.linalg.LinAlgError("Singular matrix")
 
-    monkeypatch.setattr("rlvrlab.train.step.operate", fails)
+    monkeypatch.setattr("rlvrlab.train.surgery.operate", fails)
     folder = runs.run(tmp_path, "surgery.type=pcgrad", text=runs.ONLINE).folder
     assert any("Singular matrix" in text for text in runs.events(folder, "surgery_failed"))
     assert not runs.events(folder, "skipped_update")
