@@ -201,12 +201,12 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
     from rlvrlab.data.loading import load_all
 
     whole = resolved.origins.get(f"data.{role}_size") == "default"
-    loaded = load_all(_places(resolved, file), use, env, None if whole else size, data.seed)
+    loaded = load_all(places_of(resolved, file), use, env, None if whole else size, data.seed)
     files[role] = loaded.facts
     return list(loaded.problems)
 
 
-def _places(resolved: Resolved, given: str | list[str]) -> list[Path]:
+def places_of(resolved: Resolved, given: str | list[str]) -> list[Path]:
     """One file or several, looked up beside the recipe."""
     return [resolved.folder / name for name in ([given] if isinstance(given, str) else given)]
 
@@ -221,7 +221,7 @@ def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> d
     from rlvrlab.envs.data_files import bare_name
 
     sets: dict[str, tuple[Problem, ...]] = {}
-    for path in _places(resolved, given):
+    for path in places_of(resolved, given):
         loaded = load(path, "evaluate", env, None, recipe.data.seed)
         problems = shuffled(loaded.problems, recipe.data.seed, "test", path.name)[: size or None]
         sets[bare_name(path)] = tuple(problems)

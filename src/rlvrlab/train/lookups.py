@@ -10,7 +10,7 @@ from rlvrlab.extras import Lookup
 from rlvrlab.notes import hearing
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.checks import owns, try_own_code
-from rlvrlab.train.lab import build_supplies
+from rlvrlab.train.lab import build_supplies, places_of
 from rlvrlab.types import Role
 
 ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
@@ -28,13 +28,14 @@ def lookups(resolved: Resolved) -> list[Lookup]:
 
 
 def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
-    """The file of a role where the recipe has one, else a first problem of the environment's own."""
+    """The files of a role where the recipe has some, else a first problem of the environment's own."""
     file = getattr(resolved.recipe.data, f"{role}_file")
     if file is not None:
-        path = resolved.folder / file
-        there = path.is_file()
-        remedy = "" if there else "; no such file: make it with `rlvr data prepare`, or name another"
-        return Lookup(f"data.{role}_file", "found" if there else "wrong", f"{path}{remedy}")
+        paths = places_of(resolved, file)
+        lacking = [path for path in paths if not path.is_file()]
+        remedy = "; no such file: make it with `rlvr data prepare`, or name another" if lacking else ""
+        told = ", ".join(map(str, lacking or paths))
+        return Lookup(f"data.{role}_file", "wrong" if lacking else "found", f"{told}{remedy}")
     try:
         env.problems(role, 1, resolved.recipe.data.seed)
     except UserError as error:
