@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -190,7 +190,7 @@ def cluster() -> list[str]:
     """verl with vLLM on one GPU beside the hf engine, and what else that round measured."""
     round_ = found("h200_verl")
     parts = (_curves, _made_again, _evaluated, _guarded, _actor, _replicas, _sampled, _ladder, _differences)
-    return [line for part in parts for line in part(round_)] + _later()
+    return [line for part in parts for line in part(round_)] + _come_and_go() + _later()
 
 
 def _curves(round_: Any) -> list[str]:
@@ -332,6 +332,30 @@ def _differences(round_: Any) -> list[str]:
     return lines
 
 
+def _come_and_go() -> list[str]:
+    """vLLM servers of one training, by stretches of steps with as many of them."""
+    rows = []
+    for servers, some in groupby(found("h200_replicas")["rows"], key=lambda row: row["sampler/servers"]):
+        own = list(some)
+        first, last = own[0]["step"], own[-1]["step"]
+        groups = sorted({(row["groups/collected"], row["groups/unjudged_rows"]) for row in own})
+        told = ", ".join(f"{all_:.0f}, {unjudged:.0f} unjudged" for all_, unjudged in groups)
+        right = f"{100 * sum(row['train/acc'] for row in own) / len(own):.1f}"
+        steps = f"{first}–{last}" if last > first else str(first)
+        rows.append((steps, f"{servers:.0f}", told, right, f"{max(row['sampler/mismatch'] for row in own):.3f}"))
+    head = ("steps", "vLLM servers in use", "groups in each step", "training answers right, %")
+    return table((*head, "largest gap to the trainer's log-probs, nats"), rows)
+
+
+def _episodes(rows: list[dict[str, float]]) -> str:
+    """Least and most of a run's updates with tools."""
+    ends = {key: (min(row[key] for row in rows), max(row[key] for row in rows))
+            for key in ("train/acc", "time/step_s", "time/rollout_s")}  # fmt: skip
+    right = "–".join(f"{100 * one:.1f}" for one in ends["train/acc"])
+    step, drawn = ("–".join(f"{one:.0f}" for one in ends[key]) for key in ("time/step_s", "time/rollout_s"))
+    return f"; training episodes right {right} %; {step} s an update, {drawn} of them drawing"
+
+
 def _later() -> list[str]:
     """Runs of later rounds: which updates each start made, what was merged, and what the merged model scored."""
     kept = json.loads((RESULTS / "h200_verl.json").read_text(encoding="utf-8"))
@@ -344,6 +368,8 @@ def _later() -> list[str]:
             if card := one["evaluated"]:
                 score, low, high = (100 * card[f"accepted_at_1{end}"] for end in ("", "_low", "_high"))
                 told += f"; update {card['step']}: {score:.1f} % [{low:.1f}, {high:.1f}] of {card['problems']}"
+            if "agent/turns" in one["updates"][0]:
+                told += _episodes(one["updates"])
             lines.append(told)
     return lines
 

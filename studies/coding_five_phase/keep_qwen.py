@@ -47,6 +47,8 @@ CURVES = {
 }  # fmt: skip
 CREDIT = {"traced": "credit/traced", "located": "credit/located", "seconds": "time/credit_s"}
 """Of every step of a training with blame by execution."""
+APART = {"ess": "rollout_is/ess", "changed": "rollout_is/changed", "least": "rollout_is/min", "most": "rollout_is/max"}
+"""Of every step of a training that weighs tokens by how far sampler and trainer are apart."""
 FORMS = {"assertion": re.compile(r"^\s*assert\b", re.MULTILINE), "docstring": re.compile(r'"""')}
 """How programs are written beyond what is asked: that they check themselves, and that they are explained."""
 LONGEST = 1200
@@ -157,6 +159,8 @@ def arm_facts(part: Part) -> Facts:
         facts["curves"] = {name: [short(row.get(key, 0.0)) for row in rows] for name, key in CURVES.items()}
     if rows and CREDIT["traced"] in rows[0]:
         facts["credit"] = {name: [short(row[key]) for row in rows] for name, key in CREDIT.items()}
+    if rows and APART["ess"] in rows[0]:
+        facts["apart"] = {name: [short(row[key]) for row in rows] for name, key in APART.items()}
     errors = Counter((set_of(row["problem"]), row["error"]) for row in part.answers if row["turn"] == 0)
     facts["errors"] = {f"{data}: {error}": count for (data, error), count in sorted(errors.items())}
     facts["forms"] = forms_of(part.answers)

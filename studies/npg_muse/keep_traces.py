@@ -1,8 +1,8 @@
-"""Keep the small part of the runs on solver traces: python studies/npg_muse/keep_traces.py RAW
+"""Keep the small part of the runs on solver traces: python studies/npg_muse/keep_traces.py RAW NAME
 
-RAW/runs/graphsSEED holds one run of qwen_traces.toml each, RAW/jobs/graphsSEED.json how it was started and whether time
-cut it. Written is results/qwen_traces.json, which exam_tables.py and traces_tables.py read: outcomes, curves and kinds
-of errors, but no answer. Seconds are those of the updates; examinations are not in them.
+RAW/runs/graphsSEED holds one run of NAME.toml (qwen_traces, qwen_traces_small) each, RAW/jobs/graphsSEED.json how it
+was started and whether time cut it. Written is results/NAME.json, which exam_tables.py and traces_tables.py read:
+outcomes, curves and kinds of errors, but no answer. Seconds are those of the updates; examinations are not in them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     made = kept(parts, {}, AGAINST)
     shared = sorted(set.intersection(*(set(part.card["outcomes"]) for part in parts)))
     made["levels"] = {"np": [int(name.split(":")[1]) for name in shared]}
-    save(HERE / "results" / "qwen_traces.json", made)
+    save(HERE / "results" / f"{sys.argv[2]}.json", made)
 
 
 if __name__ == "__main__":

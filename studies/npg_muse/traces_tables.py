@@ -1,8 +1,9 @@
-"""Tables of the runs on solver traces: python studies/npg_muse/traces_tables.py
+"""Tables of the runs on solver traces: python studies/npg_muse/traces_tables.py [FILE.json]
 
-Reads results/qwen_traces.json (made by keep_traces.py) and, for SFT without traces, results/qwen_coder.json. What
-exam_tables.py prints of the first file comes first; trainings that time cut are in no difference. Then by task and
-level, how training went, what kind of error the answers are, and SFT with and without traces side by side.
+Reads results/qwen_traces.json or the file named (made by keep_traces.py). What exam_tables.py prints of it comes first;
+trainings that time cut are in no difference. Then by task and level, how training went, how far sampler and trainer
+were apart where that was recorded, and what kind of error the answers are. Where the test problems are of the levels of
+results/qwen_coder.json, SFT without traces stands beside SFT with them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ FORMS = {"right": "{:.3f}", "dead_groups": "{:.2f}", "entropy": "{:.3f}", "grad_
          "step_s": "{:.0f}"}  # fmt: skip
 ERRORS = ("none", "wrong_answer", "rule", "syntax", "format")
 TEN = 10
+LEVELS_WITHOUT = {1, 2}
+"""Levels of the test problems of SFT without traces."""
 
 
 def named(exams: Exams, arm: str) -> str:
@@ -67,6 +70,18 @@ def by_tens(exams: Exams) -> str:
     return markdown(["training answers right, %", *(f"updates {i + 1}–{i + TEN}" for i in starts)], rows)
 
 
+def apart(exams: Exams) -> str:
+    """How far the sampler's probabilities were from the trainer's: over all updates, and the farthest one."""
+    rows = []
+    for arm, facts in exams.arms.items():
+        if found := facts.get("apart"):
+            size = [f"{one:.4f}" for one in (np.mean(found["ess"]), min(found["ess"]))]
+            ends = f"{min(found['least']):.4f} to {max(found['most']):.1f}"
+            rows.append([named(exams, arm), *size, f"{100 * np.mean(found['changed']):.3f}", ends])
+    heads = ["effective sample size, mean", "least", "weights that were capped, %", "weights of tokens, before the cap"]
+    return markdown(["arm", *heads], rows) if rows else ""
+
+
 def errors(exams: Exams) -> str:
     """How greedy test answers were judged."""
     rows = [
@@ -99,13 +114,20 @@ def tasks_beside_without(exams: Exams, without: Exams) -> str:
     return markdown(["40 SFT updates, 3 runs", *tasks], rows)
 
 
+def tables(path: Path) -> list[str]:
+    """All tables of a file."""
+    made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    exams, without, levels = Exams(path), Exams(WITHOUT), made["levels"]["np"]
+    shown = [arm_table(exams), difference_table(exams), by_level(exams, levels), training(exams), by_tens(exams)]
+    shown += [apart(exams), errors(exams)]
+    if set(levels) == LEVELS_WITHOUT:
+        shown += [beside_without(exams, without), tasks_beside_without(exams, without)]
+    return [table for table in shown if table]
+
+
 def main() -> None:
-    """Print all tables."""
-    made: dict[str, Any] = json.loads(TRACES.read_text(encoding="utf-8"))
-    exams, without = Exams(TRACES), Exams(WITHOUT)
-    beside = (beside_without(exams, without), tasks_beside_without(exams, without))
-    shown = (arm_table(exams), difference_table(exams), by_level(exams, made["levels"]["np"]), training(exams))
-    for table in (*shown, by_tens(exams), errors(exams), *beside):
+    """Print the tables of the file named."""
+    for table in tables(Path(sys.argv[1]) if len(sys.argv) > 1 else TRACES):
         print(f"{table}\n")
 
 

@@ -55,6 +55,14 @@ def test_base_comes_first_and_forms_and_blame_are_kept(exams: Exams) -> None:
     assert "credit" not in exams.arms["grpo_s0"]
 
 
+def test_the_gap_between_sampler_and_trainer_is_kept_of_trainings_that_weigh_by_it() -> None:
+    columns = {"rollout_is/ess": 0.999, "rollout_is/changed": 0.0, "rollout_is/min": 0.5, "rollout_is/max": 1.5}
+    assert keep_qwen.arm_facts(part("grpo_s0", 1, [], **columns))["apart"] == {
+        "ess": [0.999], "changed": [0.0], "least": [0.5], "most": [1.5]
+    }  # fmt: skip
+    assert "apart" not in keep_qwen.arm_facts(part("grpo_s0", 1, []))
+
+
 def test_differences_by_seed_are_paired_and_only_those_with_the_control_adjusted(exams: Exams) -> None:
     found = by_seed_tables.paired(exams)
     marks = {arm: list(exams.scores("mbpp", "greedy", arm)) for arm in exams.arms}

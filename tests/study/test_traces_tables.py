@@ -13,6 +13,7 @@ from exam_tables import Exams, difference_table  # noqa: E402
 
 MADE = json.loads(traces_tables.TRACES.read_text(encoding="utf-8"))
 EXAMS = Exams(traces_tables.TRACES)
+SMALL = traces_tables.TRACES.with_name("qwen_traces_small.json")
 
 
 def test_trainings_that_time_cut_are_marked_and_in_no_difference() -> None:
@@ -34,3 +35,25 @@ def test_every_task_and_level_has_thirty_problems_and_they_make_up_the_score() -
 def test_a_stretch_without_updates_is_a_dash() -> None:
     cut = next(line for line in traces_tables.by_tens(EXAMS).splitlines() if line.startswith("| grpo 1"))
     assert cut.endswith("| – |") and "nan" not in traces_tables.by_tens(EXAMS)
+
+
+def test_both_rounds_are_made_by_the_same_tables_and_each_has_what_it_recorded() -> None:
+    first, second = ("\n\n".join(traces_tables.tables(path)) for path in (traces_tables.TRACES, SMALL))
+    assert "answers alone" in first and "effective sample size" not in first
+    assert "effective sample size" in second and "answers alone" not in second, "other levels: SFT is not set beside"
+    assert "(cut by time)" not in second and "+12.5, +5.8, +3.1" in second
+
+
+def test_the_smallest_graphs_have_sixty_problems_of_each_task_and_only_one_level() -> None:
+    made = json.loads(SMALL.read_text(encoding="utf-8"))
+    skills = made["skills"]["np"]
+    assert set(made["levels"]["np"]) == {1} and {skills.count(task) for task in skills} == {60} and not made["left_out"]
+
+
+def test_how_far_sampler_and_trainer_were_apart_is_told_over_all_updates() -> None:
+    exams = Exams(SMALL)
+    found = exams.arms["grpo_s0"]["apart"]
+    assert {len(column) for column in found.values()} == {60}
+    line = next(line for line in traces_tables.apart(exams).splitlines() if line.startswith("| grpo 0"))
+    assert f"| {sum(found['ess']) / 60:.4f} | {min(found['ess']):.4f} |" in line
+    assert traces_tables.apart(EXAMS) == "", "nothing was recorded there"
