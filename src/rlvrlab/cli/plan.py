@@ -45,7 +45,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     with console.status("measuring one step"):
         times, why_not, advice = _measured(resolved)
     costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
-    _numbers(console, COST, costs, "Cost, from one measured step")
+    _numbers(console, COST, costs, "Cost, from a measured step or part of one")
     if why_not:
         say(console, f"Cost is left out, because it is measured with the model: {why_not}")
     _warn(console, advice)

@@ -1,7 +1,7 @@
 """What a recipe will do and cost, before anything is trained: what `rlvr train RECIPE --plan` shows.
 
 Sizes and numbers of answers come from what each phase declares; seconds from a step of each phase and part of an
-evaluation, measured on a throw-away policy.
+evaluation, measured on a throw-away policy; where those are long, from a part of them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.checks import note_long_references, note_untrained_tokens, ready_lab
+from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import TrainingProtocol
 from rlvrlab.train.state import Memory, State
@@ -23,7 +26,9 @@ from rlvrlab.train.state import Memory, State
 SOME = 64
 """Held-out problems on which an evaluation is timed."""
 PATIENCE_S = 20.0
-"""A first step that takes longer is not repeated."""
+"""What would take longer is timed on a part of it."""
+GROWTH = 4
+"""How many times larger each further part is."""
 
 
 class PhasePlan(NamedTuple):
@@ -95,28 +100,49 @@ def estimate_or_why(resolved: Resolved) -> tuple[list[Estimate], str]:
 
 
 def estimate(resolved: Resolved) -> list[Estimate]:
-    """Phase by phase; a phase that cannot start on an untrained policy (DPO) is left out."""
+    """Phase by phase; one that cannot start on an untrained policy, or draws for long before it starts, is left out."""
     lab = ready_lab(resolved)
     note_long_references(lab)
     note_untrained_tokens(lab)
-    some = lab.dev[:SOME]
-    eval_s = _seconds(lambda: greedy(lab.engine, lab.env, some, resolved.recipe.rollout.max_tokens))
-    eval_s *= len(lab.dev) / max(1, len(some))
+    most, longest = min(SOME, len(lab.dev)), resolved.recipe.rollout.max_tokens
+    each_s = seconds_of(lambda size: greedy(lab.engine, lab.env, lab.dev[:size], longest), most) / max(1, most)
+    eval_s = each_s * len(lab.dev)
     estimates = []
     with tempfile.TemporaryDirectory() as artifacts:
         for name in resolved.recipe.phases:
             phase: Phase = resolved.phase(name)
+            if phase.draws(resolved.recipe, len(lab.train)).before * each_s > GROWTH * PATIENCE_S:
+                continue
             try:
                 data = phase.prepare(lab, Path(artifacts))
             except UserError:
                 continue
-            memory = Memory()
-            step_s = _seconds(lambda: phase.step(lab, data, State(), memory))  # noqa: B023 -- called here and now
-            if step_s < PATIENCE_S:  # the first one pays for caches
-                step_s = _seconds(lambda: phase.step(lab, data, State(phase_step=1, step=1), memory))  # noqa: B023
+            step_s = seconds_of(partial(_step, lab, phase, data), phase.batch_size)
             evaluations = 2 + phase.steps // resolved.recipe.eval.every if resolved.recipe.eval.every else 2
             estimates.append(Estimate(name, step_s, eval_s, phase.steps * step_s + evaluations * eval_s))
     return estimates
+
+
+def seconds_of(work: Callable[[int], object], whole: int) -> float:
+    """Seconds of work on `whole` items, timed on parts that grow for as long as there is patience.
+
+    Where the next part would take too long the last one is taken in proportion, which errs on the long side.
+    """
+    sizes = sorted({max(1, whole // GROWTH**power) for power in range(3)})
+    seconds = _seconds(lambda: work(sizes[0]))
+    if seconds > PATIENCE_S:
+        return seconds * whole / sizes[0]
+    for size in sizes:  # the smallest once more: the first time pays for caches
+        seconds = _seconds(lambda: work(size))  # noqa: B023 -- called here and now
+        if seconds * GROWTH > PATIENCE_S:
+            break
+    return seconds * whole / size
+
+
+def _step(lab: Lab, phase: Phase, data: object, size: int) -> None:
+    """One step of the phase with a batch of this size."""
+    small: Phase = replace(cast(Any, phase), batch_size=size)
+    small.step(lab, data, State(phase_step=1, step=1), Memory())
 
 
 def _seconds(work: Callable[[], object]) -> float:
