@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlvrlab.recipe import resolve
+from rlvrlab.registry import find
 from rlvrlab.train import plan
 
 
@@ -48,10 +51,21 @@ def test_small_work_is_timed_as_it_is(monkeypatch: pytest.MonkeyPatch, whole: in
     assert max(clock.asked) == max(1, whole)
 
 
-def test_a_step_is_timed_with_the_batch_it_is_given() -> None:
-    """The estimate of a toy recipe is that of its whole step, whatever parts were tried on the way."""
-    resolved = resolve(
-        {"data": {"train_size": 40, "dev_size": 8}, "grpo": {"steps": 2, "batch_size": 8}}, {}, Path.cwd()
-    )
-    (found,) = plan.estimate(resolved)
-    assert found.phase == "grpo" and found.step_s > 0 and found.total_s >= 2 * found.step_s
+def test_steps_are_timed_with_shorter_answers_or_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A phase that draws answers keeps its batch and draws fewer tokens; one that imitates takes a smaller batch."""
+    seen: list[tuple[str, int, int]] = []
+
+    def note(name: str) -> Callable[..., object]:
+        def step(self: Any, lab: Any, *_: object) -> None:
+            seen.append((name, self.batch_size, lab.recipe.rollout.max_tokens))
+
+        return step
+
+    monkeypatch.setattr(find("phase", "grpo"), "step", note("grpo"))
+    monkeypatch.setattr(find("phase", "sft"), "step", note("sft"))
+    tree = {"phases": ["sft", "grpo"], "data": {"train_size": 40, "dev_size": 8}, "rollout": {"max_tokens": 32},
+            "sft": {"batch_size": 16}, "grpo": {"steps": 2, "batch_size": 8}}  # fmt: skip
+    sft, grpo = plan.estimate(resolve(tree, {}, Path.cwd()))
+    assert (sft.phase, grpo.phase) == ("sft", "grpo") and grpo.total_s >= 2 * grpo.step_s
+    assert [size for name, size, tokens in seen if name == "sft" and tokens == 32] == [1, 1, 4, 16]
+    assert [tokens for name, size, tokens in seen if name == "grpo" and size == 8] == [2, 2, 8, 32]

@@ -104,8 +104,8 @@ def estimate(resolved: Resolved) -> list[Estimate]:
     lab = ready_lab(resolved)
     note_long_references(lab)
     note_untrained_tokens(lab)
-    most, longest = min(SOME, len(lab.dev)), resolved.recipe.rollout.max_tokens
-    each_s = seconds_of(lambda size: greedy(lab.engine, lab.env, lab.dev[:size], longest), most) / max(1, most)
+    some, longest = lab.dev[:SOME], resolved.recipe.rollout.max_tokens
+    each_s = seconds_of(lambda tokens: greedy(lab.engine, lab.env, some, tokens), longest) / max(1, len(some))
     eval_s = each_s * len(lab.dev)
     estimates = []
     with tempfile.TemporaryDirectory() as artifacts:
@@ -117,32 +117,39 @@ def estimate(resolved: Resolved) -> list[Estimate]:
                 data = phase.prepare(lab, Path(artifacts))
             except UserError:
                 continue
-            step_s = seconds_of(partial(_step, lab, phase, data), phase.batch_size)
+            step_s = seconds_of(partial(_step, lab, phase, data), longest if phase.online else phase.batch_size)
             evaluations = 2 + phase.steps // resolved.recipe.eval.every if resolved.recipe.eval.every else 2
             estimates.append(Estimate(name, step_s, eval_s, phase.steps * step_s + evaluations * eval_s))
     return estimates
 
 
 def seconds_of(work: Callable[[int], object], whole: int) -> float:
-    """Seconds of work on `whole` items, timed on parts that grow for as long as there is patience.
+    """Seconds of work of size `whole`, timed on parts of it that grow for as long as there is patience.
 
     Where the next part would take too long the last one is taken in proportion, which errs on the long side.
     """
     sizes = sorted({max(1, whole // GROWTH**power) for power in range(3)})
-    seconds = _seconds(lambda: work(sizes[0]))
-    if seconds > PATIENCE_S:
-        return seconds * whole / sizes[0]
-    for size in sizes:  # the smallest once more: the first time pays for caches
-        seconds = _seconds(lambda: work(size))  # noqa: B023 -- called here and now
+    size, seconds = sizes[0], _seconds(lambda: work(sizes[0]))
+    for larger in sizes:  # the smallest once more: the first time pays for caches
         if seconds * GROWTH > PATIENCE_S:
             break
+        size, seconds = larger, _seconds(lambda: work(larger))  # noqa: B023 -- called here and now
     return seconds * whole / size
 
 
 def _step(lab: Lab, phase: Phase, data: object, size: int) -> None:
-    """One step of the phase with a batch of this size."""
-    small: Phase = replace(cast(Any, phase), batch_size=size)
-    small.step(lab, data, State(phase_step=1, step=1), Memory())
+    """One step: with answers of at most so many tokens where the phase draws them, else with a batch of this size.
+
+    Rows that are drawn together take hardly longer than one alone, and tokens come one after the other.
+    """
+    if phase.online:
+        recipe = lab.recipe
+        rollout = recipe.rollout.model_copy(update={"max_tokens": size})
+        short = replace(lab.resolved, recipe=recipe.model_copy(update={"rollout": rollout}))
+        lab = replace(lab, resolved=short)
+    else:
+        phase = replace(cast(Any, phase), batch_size=size)
+    phase.step(lab, data, State(phase_step=1, step=1), Memory())
 
 
 def _seconds(work: Callable[[], object]) -> float:
