@@ -7,14 +7,13 @@ describe every byte of it: loaders differ in what they make of those.
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.http_messages import MOST_PARSED, parsed_size
+from rlvrlab.models.tensors import read_header
 
 CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
 """PEFT's names of the two files."""
@@ -25,7 +24,7 @@ LARGEST_CONFIG = 1 << 20
 LARGEST_HEADER = 16 << 20
 CODE = ("auto_map", "auto_mapping", "trust_remote_code", "custom_modules")
 """Settings by which a loader may be led to import something."""
-BYTES_OF = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+FLOATS = ("F64", "F32", "F16", "BF16")
 """Kinds of numbers that adapters are made of."""
 
 
@@ -81,51 +80,9 @@ def checked_config(config: Any) -> dict[str, Any]:
 
 
 def check_tensors(path: Path) -> None:
-    """Refuse a file whose header does not describe all of it, gap by gap and byte by byte."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if not 2 <= length <= min(LARGEST_HEADER, size - 8):
-            raise UserError(f"{TENSORS}: a header of {length} bytes in a file of {size}; at most {LARGEST_HEADER}")
-        entries = _header(file.read(length))
-    ends = 0
-    for begin, end in sorted(_span(name, entry) for name, entry in entries.items() if name != "__metadata__"):
-        if begin != ends:
-            raise UserError(f"{TENSORS}: its tensors overlap or leave a gap at byte {ends}")
-        ends = end
-    if not ends or ends != size - 8 - length:
-        raise UserError(f"{TENSORS}: its header tells of {ends} bytes of numbers, {size - 8 - length} follow")
-
-
-def _header(text: bytes) -> dict[str, Any]:
-    if not text.startswith(b"{") or parsed_size(text) > MOST_PARSED:
-        raise UserError(f"{TENSORS}: its header is no JSON object, or has too many members")
-    try:
-        entries = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{TENSORS}: its header cannot be read ({error})") from None
-    told = entries.get("__metadata__", {})
-    if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
-        raise UserError(f"{TENSORS}: __metadata__ must be texts by name")
-    return dict(entries)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    known = dict(pairs)
-    if len(known) != len(pairs):
-        raise ValueError("a name comes twice")
-    return known
-
-
-def _span(name: str, entry: Any) -> tuple[int, int]:
-    """Where a tensor begins and ends; its shape must need just that many bytes."""
-    odd = UserError(f"{TENSORS}: {name[:80]!r} is not described by dtype, shape and data_offsets that fit each other")
-    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise odd
-    each, shape, offsets = BYTES_OF.get(str(entry["dtype"])), entry["shape"], entry["data_offsets"]
-    numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) else [None]
-    if each is None or len(offsets) != 2 or not all(type(n) is int and 0 <= n <= LARGEST for n in numbers):
-        raise odd
-    if len(shape) > 4 or not shape or offsets[1] - offsets[0] != each * math.prod(shape) or not math.prod(shape):
-        raise odd
-    return offsets[0], offsets[1]
+    """Refuse a file that is not well-formed safetensors of plain numbers."""
+    tensors = read_header(path, LARGEST_HEADER)
+    odd = [name for name, (dtype, shape) in tensors.items() if dtype not in FLOATS or 0 in shape]
+    if odd or not tensors:
+        what = f"{odd[0][:80]!r} in it has other numbers, or none" if odd else "no tensors are in it"
+        raise UserError(f"{TENSORS}: {what}; tensors of {', '.join(FLOATS)} are needed")
