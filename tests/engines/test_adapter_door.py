@@ -259,6 +259,7 @@ def test_who_is_no_door_is_said_and_who_is_not_there_is_named(tmp_path: Path) ->
         at_door(tmp_path / "home", elsewhere)
     with pytest.raises(NotConnected, match=r"its adapter door http://127\.0\.0\.1:1: connection refused"):
         asyncio.run(Delivery(lambda url: "http://127.0.0.1:1", None).load(other, sent))
+    assert at_door(tmp_path / "home", lambda door, host: send_adapter(host, sent), "right", "right")
     with pytest.raises(UserError, match=r"status 401: .*; the key comes from RLVR_API_KEY"):
         at_door(tmp_path / "home", lambda door, host: send_adapter(host, sent), "right", "wrong")
 
