@@ -11,7 +11,7 @@ import pytest
 from rlvrlab.errors import UserError
 from rlvrlab.http_access import (
     admit_host,
-    admit_json,
+    admit_kind,
     admit_origin,
     admit_token,
     allowed_hosts,
@@ -150,7 +150,7 @@ def test_pages_of_other_sites_may_not_ask(origin: str, status: int) -> None:
     ],
 )
 def test_only_json_is_taken(kind: str, status: int) -> None:
-    assert status_of(admit_json, asking(content_type=kind)) == status
+    assert status_of(admit_kind, asking(content_type=kind)) == status
 
 
 def test_a_token_is_a_whole_word_after_bearer() -> None:

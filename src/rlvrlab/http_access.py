@@ -2,7 +2,8 @@
 
 Host     must name this machine, so that a web page under a name that leads here (DNS rebinding) gets nothing.
 Origin   where a browser sends one, it must be the server itself: other sites may not ask.
-body     must be application/json, which a browser only sends to other sites after asking them.
+body     must be application/json, or bytes where a server takes them, which a browser only sends to other sites after
+         asking them.
 token    compared in constant time; it comes from the environment or a file, because every user of a machine can read
          the command lines of all.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rlvrlab.errors import UserError
-from rlvrlab.http_messages import HttpError, Request
+from rlvrlab.http_messages import JSON, HttpError, Request
 
 LONGEST_TOKEN = 4096
 AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?\Z")
@@ -47,13 +48,13 @@ def admit_origin(head: Request) -> None:
         raise HttpError(403, f"unexpected Origin header {origin[:80]!r}; pages of other sites may not ask")
 
 
-def admit_json(head: Request) -> None:
-    """Refuse a body that is declared as anything but JSON."""
+def admit_kind(head: Request, wanted: str = JSON) -> None:
+    """Refuse a body that is declared as anything but what is wanted."""
     if head.method in ("GET", "HEAD"):
         return
     kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise HttpError(415, f"Content-Type {kind[:80]!r}; application/json is needed")
+    if kind != wanted:
+        raise HttpError(415, f"Content-Type {kind[:80]!r}; {wanted} is needed")
 
 
 def admit_token(head: Request, token: str | None) -> None:

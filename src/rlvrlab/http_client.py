@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rlvrlab.errors import UserError
-from rlvrlab.http_messages import CONTROL, MOST_PARSED, headers_of, length_of, parsed_size, words_of
+from rlvrlab.http_messages import CONTROL, JSON, MOST_PARSED, headers_of, length_of, parsed_size, words_of
 
 LARGEST_HEAD = 64 << 10
 LARGEST_BODY = 64 << 20
@@ -109,12 +109,12 @@ class Host:
         self._common = f"Host: {parts.netloc}\r\nAccept: application/json\r\n{secret}"
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def request(self, path: str, content: dict[str, Any] | bytes | None = None) -> Response:
-        """POST `content` as JSON (bytes are JSON already), or GET where there is none, over a kept connection."""
+    async def request(self, path: str, content: dict[str, Any] | bytes | None = None, kind: str = JSON) -> Response:
+        """POST `content` as JSON (bytes are of `kind` already), or GET where there is none, over a kept connection."""
         method, head, body = "GET", "", b""
         if content is not None:
             method, body = "POST", content if isinstance(content, bytes) else json.dumps(content).encode()
-            head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            head = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
         data = f"{method} {self._path}{path} HTTP/1.1\r\n{self._common}{head}\r\n".encode("latin-1") + body
         while self._idle:
             # The server may have closed a kept connection meanwhile; that is no failure, the next one is tried.

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
+JSON, BYTES = "application/json", "application/octet-stream"
 LARGEST_HEAD = 16 << 10
 MOST_HEADERS = 64
 LARGEST_BODY = 32 << 20
@@ -89,7 +90,7 @@ class Response:
     body: bytes | AsyncIterator[bytes]
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    media_type: str = "application/json"
+    media_type: str = JSON
 
     @classmethod
     def of_json(cls, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

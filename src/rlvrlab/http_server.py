@@ -1,10 +1,10 @@
 """Just enough HTTP/1.1 for the laboratory's servers: one coroutine per connection, everything bounded.
 
-The judge, the model server and the dashboard stand on it. A maintained framework behind an extra would do too
-(starlette on uvicorn is the obvious one), but judge and model server must run on the core install, and who is let in,
-how much is read and what happens to a caller who hangs up should be decided in one place for all three. What they need
-beyond a JSON service is small: text, and a stream that ends with its connection. TLS, compression, ranges, uploads and
-chunked requests are left out on purpose.
+The judge, the model server, the adapter door and the dashboard stand on it. A maintained framework behind an extra
+would do too (starlette on uvicorn is the obvious one), but judge and model server must run on the core install, and who
+is let in, how much is read and what happens to a caller who hangs up should be decided in one place for all of them.
+What they need beyond a JSON service is small: text, pieces of a file as they are, and a stream that ends with its
+connection. TLS, compression, ranges, forms and chunked requests are left out on purpose.
 
     accept   as many as there are descriptors for, strangers make room (http_door.py); the first byte within FIRST_S
     read     a head within READ_S of its first byte, a body at SLOWEST bytes per second or faster
@@ -27,9 +27,11 @@ from inspect import isawaitable
 from typing import Any, TypeVar
 
 from rlvrlab.errors import UserError
-from rlvrlab.http_access import admit_host, admit_json, admit_origin, allowed_hosts, is_loopback
+from rlvrlab.http_access import admit_host, admit_kind, admit_origin, allowed_hosts, is_loopback
 from rlvrlab.http_door import Door
 from rlvrlab.http_messages import (
+    BYTES,
+    JSON,
     LARGEST_HEAD,
     MOST_PARSED,
     HttpError,
@@ -99,13 +101,14 @@ class HttpServer:
     """Listens; every connection may carry many requests."""
 
     def __init__(
-        self, handler: Handler, admit: Callable[[Request], None] = lambda head: None, hosts: Collection[str] = ()
-    ) -> None:
+        self, handler: Handler, admit: Callable[[Request], None] = lambda head: None, hosts: Collection[str] = (),
+        raw: Collection[str] = (),
+    ) -> None:  # fmt: skip
         """`admit` sees a request before its body is read, and raises HttpError to keep it out.
 
-        `hosts` are names that a Host header may have besides this machine's own.
+        `hosts` are names that a Host header may have besides this machine's own; `raw` are paths that take bytes.
         """
-        self._handler, self._admit, self._further = handler, admit, hosts
+        self._handler, self._admit, self._further, self._raw = handler, admit, hosts, raw
         self._door = Door(self._connected)
         self._serving: set[asyncio.Task[None]] = set()
         """Connections with a request under way that has an end: `close` waits for these."""
@@ -172,7 +175,8 @@ class HttpServer:
         admit_origin(head)
         self._admit(head)
         self._door.let_in(_this_task())
-        admit_json(head)
+        kind = BYTES if head.path in self._raw else JSON
+        admit_kind(head, kind)
         size = body_size(head)
         if self._door.crowded(_this_task()):
             raise HttpError(503, f"{self.connections} connections are open already", Retry_After="1")
@@ -181,7 +185,7 @@ class HttpServer:
                 await _send(b"HTTP/1.1 100 Continue\r\n\r\n", writer)
             async with asyncio.timeout(READ_S + size / SLOWEST):
                 body = await reader.readexactly(size)
-            with self._room_to_parse(parsed_size(body)):
+            with self._room_to_parse(parsed_size(body) if kind == JSON else 0):
                 return await self._answer(replace(head, body=body), reader)
 
     async def _answer(self, request: Request, reader: asyncio.StreamReader) -> Response:

@@ -36,7 +36,7 @@ class Answering:
 
 
 def load(status: int, content: dict[str, Any] | str) -> None:
-    asyncio.run(load_adapter(Answering(status, content), FOLDER.name, FOLDER))  # type: ignore[arg-type]
+    asyncio.run(load_adapter(Answering(status, content), FOLDER.name, str(FOLDER)))  # type: ignore[arg-type]
 
 
 def error(message: str) -> dict[str, Any]:

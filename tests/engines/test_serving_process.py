@@ -17,11 +17,13 @@ import needs_torch  # noqa: F401 -- skips where there is no torch
 import pytest
 from tiny_models import tiny
 
+from rlvrlab.errors import UserError
+
 
 @contextmanager
-def serving(folder: Path, **env: str) -> Iterator[tuple[subprocess.Popen[str], int, list[int]]]:
+def serving(folder: Path, *more: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], int, list[int]]]:
     """The process, the port of its replica, and the replica's process."""
-    words = [sys.executable, "-m", "rlvrlab", "serve", "model", tiny(), "--backend", "embedded", "--json"]
+    words = [sys.executable, "-m", "rlvrlab", "serve", "model", tiny(), "--backend", "embedded", "--json", *more]
     known = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1", **env}
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=known)
     try:
@@ -88,3 +90,26 @@ def test_told_to_stop_it_finishes_its_answers_and_ends_well(tmp_path: Path) -> N
         assert b" 404 " in ask(port, content, Authorization="Bearer secret").splitlines()[0]
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0 and all(map(gone, replicas))
+
+
+def test_a_door_without_adapters_is_refused(tmp_path: Path) -> None:
+    from rlvrlab.engines.openai.launch import EMBEDDED, Fleet
+
+    with pytest.raises(UserError, match=r"--receive takes adapters .* add --adapters RANK"):
+        Fleet(tiny(), 1, EMBEDDED, "127.0.0.1", 0, [], receive=0)
+    with Fleet(tiny(), 1, EMBEDDED, "127.0.0.1", 0, [], adapters=4, receive=0) as fleet:
+        assert fleet.door is not None and len({one.url for one in fleet.processes}) == 2
+        (listed,) = fleet.listed
+        assert str(listed) == f"{fleet.replicas[0].url} adapters={fleet.door.url}"
+
+
+@pytest.mark.slow
+def test_when_its_door_ends_it_ends_too(tmp_path: Path) -> None:
+    """A server that can take no further adapter would only look alive."""
+    words = ["--adapters", "4", "--receive", "0"]
+    with serving(tmp_path, *words) as (process, _, children):
+        door = next(child for child in children if b"adapter_door" in Path(f"/proc/{child}/cmdline").read_bytes())
+        os.kill(door, signal.SIGTERM)
+        assert process.wait(60) == 1
+        assert soon(lambda: all(map(gone, children)))
+        assert list(tmp_path.glob("rlvr_adapters_*")) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -152,7 +153,12 @@ def _run_judge(
 )
 @click.option("--adapters", type=click.IntRange(0), default=0, metavar="RANK",
               help="Let a trainer load LoRA adapters of up to this rank (engine.sampler).")  # fmt: skip
+@click.option("--receive", type=click.IntRange(0, 65535), metavar="PORT",
+              help="Take them over the network here, for a trainer that shares no folder; 0: any port.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine need a token.")
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="A name of this machine that clients may use; again for more."
+)
 @token_options("RLVR_MODEL_TOKEN")
 @click.option("--port", default=0, show_default=True, help="Of the first one, the others follow; 0 picks free ones.")
 @click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
@@ -160,17 +166,20 @@ def _run_judge(
               help="Add the addresses to this list when ready; runs with engine.sampler=FILE use them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")
 def model(
-    path: str, extra: tuple[str, ...], replicas: int, backend: str, adapters: int, host: str, token_file: Path | None,
-    port: int, wait_s: float, announce: Path | None, as_json: bool,
+    path: str, extra: tuple[str, ...], replicas: int, backend: str, adapters: int, receive: int | None, host: str,
+    allow_host: tuple[str, ...], token_file: Path | None, port: int, wait_s: float, announce: Path | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Serve a model with vLLM, `transformers serve` or the embedded sampler, until interrupted.
 
     \b
     rlvr serve model checkpoints/global_step_100/actor/huggingface --replicas 2
     rlvr serve model nano --adapters 16                for engine.sampler of a recipe with lora_rank = 16
+    rlvr serve model nano --adapters 16 --receive 9000   the same for a trainer that shares no folder
     rlvr serve model PATH -- --max-model-len 8192      words after -- go to the server
     """
-    from rlvrlab.engines.openai.launch import TOKEN_ENV, Fleet, announce_at, choose_backend
+    from rlvrlab.engines.openai.launch import TOKEN_ENV, Fleet, choose_backend
+    from rlvrlab.engines.openai.roster import announce_at
     from rlvrlab.models import resolve
 
     for word in extra:
@@ -178,18 +187,21 @@ def model(
             refuse_spoken_token("--api-key", TOKEN_ENV)
     folder = str(resolve(path))
     chosen = choose_backend() if backend == "auto" else backend
-    fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters, read_token(TOKEN_ENV, token_file))
+    token = read_token(TOKEN_ENV, token_file)
+    fleet = Fleet(folder, replicas, chosen, host, port, extra, adapters, token, receive, allow_host)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a polite stop also stops the servers
     with suppress(KeyboardInterrupt), fleet:
         fleet.wait(wait_s)
         urls = [replica.url for replica in fleet.replicas]
         if announce is not None:
-            announce_at(announce, urls)
+            announce_at(announce, fleet.listed)
         if as_json:
-            click.echo(json.dumps({"urls": urls, "model": fleet.served_name, "backend": fleet.backend}))
+            facts = {"urls": urls, "model": fleet.served_name, "backend": fleet.backend}
+            click.echo(json.dumps(facts | ({"adapters": fleet.door.url} if fleet.door else {})))
         else:
             asked = f"ask with: {' '.join(f'--server {url}' for url in urls)} --model {fleet.served_name}"
-            usage = f"train with: engine.sampler={','.join(urls)}" if adapters else asked
+            named = f"engine.sampler={','.join(map(str, fleet.listed))}"
+            usage = f"train with: {shlex.quote(named)}" if adapters else asked
             click.echo(f"{fleet.served_name} served by {fleet.backend}; {usage}")
         told: set[str] = set()
         while True:
@@ -197,7 +209,9 @@ def model(
                 if replica.url not in told:
                     told.add(replica.url)
                     click.echo(f"{replica.url} ended: {printable(replica.tail)}", err=True)
-            if len(told) == len(urls):
+            if fleet.door is not None and fleet.door.url in told:
+                raise InfrastructureError("the adapter door has ended, and the servers are of no use without it")
+            if told >= set(urls):
                 raise InfrastructureError("no server is left")
             time.sleep(1)
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlvrlab.errors import UserError
+from rlvrlab.http_messages import MOST_PARSED, parsed_size
 
 BYTES = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2,
@@ -22,6 +23,7 @@ BYTES = {
 }  # fmt: skip
 LARGEST_HEADER = 100 * 2**20
 """The format's own limit."""
+MOST_AXES = 16
 
 
 class Tensor(NamedTuple):
@@ -51,30 +53,61 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
             file.write(numbers.tobytes())
 
 
-def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Name -> (dtype, shape) of a file from anywhere; what does not fit together is refused."""
+def read_header(path: Path, largest: int = LARGEST_HEADER) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> (dtype, shape) of a file from anywhere; one whose header does not describe every byte once is refused."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            if length > min(LARGEST_HEADER, size - 8):
-                raise ValueError("the file is shorter than its header says")
-            header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
-        tensors, last = {}, 0
+            if length > min(largest, size - 8):
+                raise ValueError(f"a header of {length} bytes in a file of {size}; at most {largest} are read")
+            text = file.read(length)
+        header = _header(text)
+        tensors, spans = {}, []
         for name, facts in header.items():
-            dtype, shape, (begin, end) = str(facts["dtype"]), tuple(map(int, facts["shape"])), facts["data_offsets"]
-            fits = dtype not in BYTES or end - begin == BYTES[dtype] * math.prod(shape)
-            if min(shape, default=0) < 0 or not fits:
+            dtype, shape, (begin, end) = str(facts["dtype"]), tuple(facts["shape"]), facts["data_offsets"]
+            # Bounded before they are multiplied: the product of a million numbers takes hours.
+            whole = len(shape) <= MOST_AXES and all(type(n) is int and 0 <= n <= size for n in (*shape, begin, end))
+            if not whole or (dtype in BYTES and end - begin != BYTES[dtype] * math.prod(shape)) or len(facts) != 3:
                 raise ValueError("a tensor's size and shape differ")
-            tensors[name], last = (dtype, shape), max(last, int(end))
-        if 8 + length + last != size:
+            tensors[name] = (dtype, shape)
+            spans.append((begin, end))
+        if _end_of(spans) != size - 8 - length:
             raise ValueError("the file is longer or shorter than its tensors")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: damaged, no safetensors file ({error}); fetch it again") from None
     return tensors
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    """Everything but remarks, which must be texts."""
+    if not text.startswith(b"{") or parsed_size(text) > MOST_PARSED:
+        raise ValueError("its header is no JSON object, or has too many members")
+    header: dict[str, Any] = json.loads(text, object_pairs_hook=_once)
+    remarks = header.pop("__metadata__", {})
+    if not isinstance(remarks, dict) or not all(isinstance(one, str) for one in remarks.values()):
+        raise ValueError("__metadata__ must be texts by name")
+    return header
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object none of whose names comes twice: readers differ in which of the two they take."""
+    known = dict(pairs)
+    if len(known) != len(pairs):
+        raise ValueError("a name comes twice in its header")
+    return known
+
+
+def _end_of(spans: list[tuple[int, int]]) -> int:
+    """Where the last tensor ends, each beginning where another ends."""
+    last = 0
+    for begin, end in sorted(spans):
+        if begin != last:
+            raise ValueError(f"tensors overlap or leave a gap at byte {last}")
+        last = end
+    return last
 
 
 def to_bfloat16(numbers: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:

@@ -2,15 +2,17 @@
 
     engine.sampler = "http://127.0.0.1:8000/v1, servers.txt"
 
-A file has one address on a line; what follows a # is a remark. A line that is added while a run trains brings a server
-into it, one that is removed takes it out. A file that cannot be read, or names nobody, changes nothing.
+A file has one address on a line, `adapters=ADDRESS` behind it where the server does not see our folder; what follows a
+# is a remark. A line that is added while a run trains brings a server into it, one that is removed takes it out. A file
+that cannot be read, or names nobody, changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from rlvrlab.engines.openai.launch import addresses_in
+from rlvrlab.engines.openai.roster import Listed, entries_in, listed_of
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import Host
 
@@ -37,38 +39,44 @@ class Addresses:
         """Lines that are no address, with what is wrong with them."""
         self._told: set[str] = set()
         self.urls: list[str] = []
-        for entry in self._entries:
-            for url in _listed(entry):
-                Host(url)
-                self.urls.append(url)
+        self._doors: dict[str, str | None] = {}
+        self._take([listed_of(line) for entry in self._entries for line in _lines(entry)])
         if not self.urls:
             raise UserError(f"engine.sampler: {sampler!r} names no server; put an address on a line of its own")
 
     def renew(self) -> list[str]:
         """As the files are now; a line that is no address is passed over."""
         try:
-            found = [url for entry in self._entries for url in _listed(entry) if self._usable(url)]
+            lines = [line for entry in self._entries for line in _lines(entry)]
         except UserError:
             return self.urls  # being written, or gone: the servers known so far
-        self.urls = found or self.urls
+        self._take([server for line in lines if (server := self._usable(line))])
         return self.urls
 
-    def _usable(self, url: str) -> bool:
+    def door_of(self, url: str) -> str | None:
+        """Where the server of this address (a Host's) takes adapters; None where it sees the trainer's folder."""
+        return self._doors.get(url)
+
+    def _take(self, servers: Sequence[Listed]) -> None:
+        if servers:
+            self.urls = list(dict.fromkeys(server.url for server in servers))
+            self._doors = {Host(server.url).url: server.door for server in servers}
+
+    def _usable(self, line: str) -> Listed | None:
         try:
-            Host(url)
+            return listed_of(line)
         except UserError as error:
-            self._odd[url] = f"a line of engine.sampler's file is passed over: {error}"
-            return False
-        return True
+            self._odd[line] = f"a line of engine.sampler's file is passed over: {error}"
+            return None
 
     def complaints(self) -> list[str]:
         """What is wrong with lines that were passed over, once each."""
         fresh = self._odd.keys() - self._told
         self._told |= fresh
-        return [self._odd[url] for url in sorted(fresh)]
+        return [self._odd[line] for line in sorted(fresh)]
 
 
-def _listed(entry: str) -> list[str]:
+def _lines(entry: str) -> list[str]:
     if not is_file(entry):
         return [entry]
     try:
@@ -77,4 +85,4 @@ def _listed(entry: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         words = error.strerror if isinstance(error, OSError) else "not a text"
         raise UserError(f"engine.sampler: {entry}: {words}; give addresses, or a file with one on a line") from None
-    return addresses_in(text)
+    return entries_in(text)

@@ -41,5 +41,6 @@ class HfConfig:
     """Compute shared prompts once; an architecture where that is not exact is padded instead."""
     sampler: str = EMBEDDED
     """embedded draws answers here; or servers that load the adapter after each update, separated by commas:
-    `http://127.0.0.1:8000/v1`, or a file with one address on a line, which may change while the run trains. They need
-    lora_rank > 0."""
+    `http://127.0.0.1:8000/v1`, or a file with one address on a line, which may change while the run trains. A server
+    that does not see this machine's folder has its door behind it: `http://HOST:8000 adapters=http://HOST:9000`. They
+    need lora_rank > 0."""

@@ -2,6 +2,8 @@
 
 publish -> write the adapter -> every server loads it as policy-VERSION-HASH -> the one before is unloaded -> sample
 
+A server that does not see the folder is sent the files first (engines/openai/delivery.py).
+
 Tokens go in, tokens and log-probs come back. Whose they are is checked three times: the name of the adapter in every
 answer, its listing and a fixed greeting at each server (engines/openai/replica.py), and a few answers of every call
 scored again by the trainer: what differs a little is left to [correction], what differs much is refused. Either all
@@ -32,8 +34,9 @@ from rlvrlab.engines.hf.addresses import Addresses
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.generate import distribution
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
-from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
+from rlvrlab.engines.openai.adapter_files import TENSORS
 from rlvrlab.engines.openai.attendance import Attendance
+from rlvrlab.engines.openai.delivery import Adapter, Delivery
 from rlvrlab.engines.openai.servers import Servers, ServersGone
 from rlvrlab.engines.openai.wire import Reply, spread, token_body
 from rlvrlab.errors import InfrastructureError, UserError
@@ -82,10 +85,12 @@ class ServedSampler:
         """Refuses servers that are not there, take no adapters, or hold another model."""
         self._engine, self.tokenizer = weakref.proxy(engine), engine.tokenizer
         self._addresses, self._attendance = Addresses(engine.config.sampler), Attendance()
+        key = os.environ.get(KEY_ENV)
+        self._delivery = Delivery(self._addresses.door_of, key)
         self._servers = Servers(
             self._addresses.urls,
             "-",
-            os.environ.get(KEY_ENV),
+            key,
             chat=False,
             give_up_s=WAIT_S,
             prepare=self._prepare(),
@@ -93,14 +98,14 @@ class ServedSampler:
             roster=self._addresses.renew,
         )
         self._home = _new_home(cache.root() / "adapters")
-        self._name, self._folder = "", self._home
+        self._adapter = Adapter("", self._home, "")
         self.max_rows = self.abreast = 1
         """The servers have their own memory: there is nothing to halve here."""
         self.mismatch = 0.0
         """Of the last call: mean |log-prob of a server − of the trainer| over its answers scored here, the largest."""
-        self._end = weakref.finalize(self, _close, self._servers, self._home)
+        self._end = weakref.finalize(self, _close, self._servers, self._delivery, self._home)
         self._write()
-        self._servers.model = self._name
+        self._servers.model = self._adapter.name
         try:
             self._servers.__enter__()
         except ServersGone as gone:
@@ -117,7 +122,7 @@ class ServedSampler:
         said = False
         while True:
             try:
-                self._servers.switch(self._name)
+                self._servers.switch(self._adapter.name)
                 break
             except ServersGone as gone:
                 if time.monotonic() > ends:
@@ -127,8 +132,8 @@ class ServedSampler:
                 said = True
                 time.sleep(RETRY_S)
         # Servers and disk hold the current adapter alone.
-        for folder in [path for path in self._home.iterdir() if path != self._folder]:
-            self._servers.each(partial(unload_adapter, name=folder.name), TIDY_S)
+        for folder in [path for path in self._home.iterdir() if path != self._adapter.folder]:
+            self._servers.each(partial(self._delivery.unload, name=folder.name), TIDY_S)
             shutil.rmtree(folder, ignore_errors=True)
 
     def sample(
@@ -162,14 +167,14 @@ class ServedSampler:
         version = self._engine.version
         draft = self._home / "draft"
         store.export_adapter(draft, self._engine.peft)
-        digest = hashlib.sha256(str(self._home).encode())
-        digest.update((draft / "adapter_model.safetensors").read_bytes())
-        self._name = f"policy-{version}-{digest.hexdigest()[:8]}"
-        self._folder = self._home / self._name
-        if self._folder.exists():
+        content = cache.sha256(draft / TENSORS)
+        unique = hashlib.sha256(f"{self._home} {content}".encode()).hexdigest()[:8]
+        name = f"policy-{version}-{unique}"
+        self._adapter = Adapter(name, self._home / name, content)
+        if self._adapter.folder.exists():
             shutil.rmtree(draft)
         else:
-            draft.rename(self._folder)
+            draft.rename(self._adapter.folder)
 
     def _prepare(self) -> Any:
         """What must be done at a server before it is asked, and again after a restart: load the current adapter."""
@@ -178,7 +183,7 @@ class ServedSampler:
         async def prepare(host: Host) -> None:
             sampler = me()
             if sampler is not None:
-                await load_adapter(host, sampler._name, sampler._folder)
+                await sampler._delivery.load(host, sampler._adapter)
 
         return prepare
 
@@ -210,8 +215,8 @@ class ServedSampler:
 
     def _completion(self, request: Request, reply: Reply, version: int) -> Completion:
         """Anything but `max_tokens` known tokens with a log-prob each, of this adapter, is refused."""
-        if reply.model != self._name:
-            said = f"answers as {reply.model!r}, not {self._name!r}"
+        if reply.model != self._adapter.name:
+            said = f"answers as {reply.model!r}, not {self._adapter.name!r}"
             raise InfrastructureError(f"{reply.server} {said}; answers of another policy are never trained on")
         tokens, logprobs = reply.tokens, reply.logprobs
         if not tokens or len(tokens) != len(logprobs):
@@ -265,7 +270,7 @@ def _say(words: str) -> None:
     print(f"engine.sampler: {words}", file=sys.stderr, flush=True)
 
 
-def _close(servers: Servers, home: Path) -> None:
-    servers.each(partial(unload_adapter, name=servers.model), TIDY_S)
+def _close(servers: Servers, delivery: Delivery, home: Path) -> None:
+    servers.each(partial(delivery.unload, name=servers.model), TIDY_S)
     servers.close()
     shutil.rmtree(home, ignore_errors=True)

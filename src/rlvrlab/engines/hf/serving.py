@@ -104,6 +104,8 @@ class ModelServer:
     """Largest rank of an adapter that is loaded; 0 takes no adapters."""
     token: str | None = None
     """Required of callers; needed where it is reached from other machines."""
+    hosts: tuple[str, ...] = ()
+    """Names that callers may use besides this machine's own."""
     port: int = 0
     waiting: list[Waiting] = field(default_factory=list)
 
@@ -127,7 +129,7 @@ class ModelServer:
         if self.largest_rank:
             routes |= {("POST", LOAD): self._load, ("POST", UNLOAD): self._unload}
         self.answer = JsonRoutes(routes)
-        self.http = HttpServer(self.answer, lambda head: admit_token(head, self.token))
+        self.http = HttpServer(self.answer, lambda head: admit_token(head, self.token), self.hosts)
 
     async def serve(self, host: str, port: int) -> None:
         """Until cancelled; `port` becomes the real one when it was 0."""
@@ -362,11 +364,13 @@ def main() -> None:
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--adapters", type=int, default=0)
+    parser.add_argument("--allow-host", action="append", default=[])
     parser.add_argument("--dtype", default="auto", choices=["auto", "bfloat16", "float32"])
     parser.add_argument("--device", default="auto")
     given = parser.parse_args()
     config = HfConfig(given.model, dtype=given.dtype, device=given.device)
-    server = ModelServer(config, given.served_model_name, given.adapters, read_token(TOKEN_ENV, None))
+    token, hosts = read_token(TOKEN_ENV, None), tuple(given.allow_host)
+    server = ModelServer(config, given.served_model_name, given.adapters, token, hosts)
 
     async def run() -> None:
         serving = asyncio.create_task(server.serve(given.host, given.port))

@@ -1,12 +1,13 @@
 """Load and unload LoRA adapters at a running server, as vLLM does: POST /v1/load_lora_adapter, /v1/unload_lora_adapter.
 
 vLLM needs `--enable-lora`, a `--max-lora-rank` that is high enough and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True;
-`rlvr serve model PATH --adapters RANK` sets all three. The server reads the adapter's folder itself.
+`rlvr serve model PATH --adapters RANK` sets all three. The server reads the adapter's folder itself;
+how it comes there where trainer and server share none is in engines/openai/delivery.py.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import Host, Refused, reason
@@ -15,9 +16,9 @@ LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 ALREADY = "already been loaded"
 
 
-async def load_adapter(host: Host, name: str, folder: Path) -> None:
+async def load_adapter(host: Host, name: str, folder: str) -> None:
     """Have the server serve the adapter in `folder` as model `name`; one it serves already is left alone."""
-    response = await host.request(LOAD, {"lora_name": name, "lora_path": str(folder)})
+    response = await host.request(LOAD, {"lora_name": name, "lora_path": folder})
     words = reason(response)
     if response.status == 200 or (response.status == 400 and ALREADY in words):
         return
@@ -27,14 +28,14 @@ async def load_adapter(host: Host, name: str, folder: Path) -> None:
         raise Refused(response)
     if response.status in (401, 403):
         raise UserError(f"{host.url}: status {response.status}: {words}; the key comes from RLVR_API_KEY")
-    if response.status in (404, 405) and folder.name not in words:
+    if response.status in (404, 405) and PurePosixPath(folder).name not in words:
         remedy = "start it with `rlvr serve model PATH --adapters RANK`, or vLLM with --enable-lora"
         raise UserError(
             f"{host.url} takes no adapters while it runs; {remedy} and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"
         )
     remedy = (
-        "it must see that folder under the same path (below $XDG_CACHE_HOME) and allow its rank "
-        "(`rlvr serve model PATH --adapters RANK`; vLLM: --enable-lora --max-lora-rank RANK)"
+        "it must see that folder under the same path (below $XDG_CACHE_HOME), or be started with --receive PORT, and "
+        "allow its rank (`rlvr serve model PATH --adapters RANK`; vLLM: --enable-lora --max-lora-rank RANK)"
     )
     raise UserError(f"{host.url} does not load the adapter {folder}: {words}; {remedy}")
 

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
+from rlvrlab.engines.openai.roster import Listed
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.extras import install_hf
 from rlvrlab.http_access import refuse_open_door
@@ -59,19 +60,28 @@ class Fleet:
 
     def __init__(
         self, model: str, replicas: int, backend: str, host: str, port: int, extra: Sequence[str], adapters: int = 0,
-        token: str | None = None,
+        token: str | None = None, receive: int | None = None, hosts: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """`port` 0 picks free ones, any other is the first of a row; `adapters` is the largest rank that is taken."""
+        """`port` 0 picks free ones, any other is the first of a row; `adapters` is the largest rank that is taken.
+
+        `receive` is the port of an adapter door (engines/openai/adapter_door.py); `hosts` are further names of this
+        machine that callers may use.
+        """
         self.model, self.backend, self._adapters = refuse_code(model), backend, adapters
         if adapters and (backend == "transformers" or adapters > VLLM_RANKS[-1]):
             allowed = f"vllm or embedded, rank at most {VLLM_RANKS[-1]}"
             raise UserError(f"--adapters {adapters}: backend {backend} does not take them; allowed: {allowed}")
-        self._token = token
+        if receive is not None and not adapters:
+            raise UserError("--receive takes adapters for servers that load them; add --adapters RANK, e.g. 16")
+        self._token, self._hosts = token, [word for name in hosts for word in ("--allow-host", name)]
         if token and backend not in KEY_ENVS:
             raise UserError(f"backend {backend} knows no token; allowed with one: {', '.join(KEY_ENVS)}")
         refuse_open_door(host, token, TOKEN_ENV)
         self._program = find_program(backend)
-        self._places = [(host, free) for free in _free_ports(host, port, replicas)]
+        wanted = [port + index if port else 0 for index in range(replicas)]
+        ports = _free_ports(host, [*wanted, *([] if receive is None else [receive])])
+        self._places = [(host, free) for free in ports[:replicas]]
+        self._door_place = None if receive is None else (host, ports[-1])
         self._extra = list(extra)
         self._links: Path | None = None
         if backend == "transformers" and "@" in self.model and Path(self.model).is_dir():
@@ -81,6 +91,8 @@ class Fleet:
             link.symlink_to(self.model)
             self.model = str(link)
         self.replicas: list[ServerProcess] = []
+        self.door: ServerProcess | None = None
+        """Where a trainer sends adapters that it shares no folder with."""
 
     @property
     def served_name(self) -> str:
@@ -90,7 +102,6 @@ class Fleet:
     def __enter__(self) -> Fleet:
         devices = visible_devices()
         for index, (host, port) in enumerate(self._places):
-            log = tempfile.TemporaryFile()
             environment = dict(os.environ)
             if self._token:
                 environment[KEY_ENVS[self.backend]] = self._token
@@ -98,20 +109,33 @@ class Fleet:
                 environment["CUDA_VISIBLE_DEVICES"] = devices[index % len(devices)]
             if self._adapters:
                 environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
-            # It ends with this process, however that ends; its own session lets stopping it stop its workers too.
+            # It ends with this process, however that ends.
             command = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid()), *self._command(host, port, len(devices))]
-            process = subprocess.Popen(  # noqa: S603
-                command, stdout=log, stderr=subprocess.STDOUT, env=environment, stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )  # fmt: skip
-            self.replicas.append(ServerProcess(f"http://{host}:{port}", process, log))
+            self.replicas.append(_started(f"http://{host}:{port}", command, environment))
+        if self._door_place is not None:
+            host, port = self._door_place
+            words = ["--host", host, "--port", str(port), "--parent", str(os.getpid()), *self._hosts]
+            command = [sys.executable, "-m", "rlvrlab.engines.openai.adapter_door", *words]
+            environment = {**os.environ, **({TOKEN_ENV: self._token} if self._token else {})}
+            self.door = _started(f"http://{host}:{port}", command, environment)
         return self
+
+    @property
+    def processes(self) -> list[ServerProcess]:
+        """All that was started."""
+        return [*self.replicas, *([self.door] if self.door else [])]
+
+    @property
+    def listed(self) -> list[Listed]:
+        """The servers as trainers name them."""
+        return [Listed(replica.url, self.door.url if self.door else None) for replica in self.replicas]
 
     def _command(self, host: str, port: int, devices: int) -> list[str]:
         place = ["--host", host, "--port", str(port)]
         if self.backend == EMBEDDED:
             named = ["--served-model-name", self.served_name, "--adapters", str(self._adapters)]
-            return [self._program, "-m", "rlvrlab.engines.hf.serving", self.model, *place, *named, *self._extra]
+            words = [*place, *named, *self._hosts, *self._extra]
+            return [self._program, "-m", "rlvrlab.engines.hf.serving", self.model, *words]
         common = [self._program, "serve", self.model, *place]
         if self.backend == "transformers":
             return [*common, *self._extra]
@@ -127,7 +151,7 @@ class Fleet:
     def wait(self, timeout_s: float) -> None:
         """Until all answer; one that ends before is an error with its last words."""
         ends = time.monotonic() + timeout_s
-        waiting = list(self.replicas)
+        waiting = self.processes
         while waiting:
             for replica in list(waiting):
                 if replica.process.poll() is not None:
@@ -142,41 +166,23 @@ class Fleet:
                 time.sleep(0.5)
 
     def ended(self) -> list[ServerProcess]:
-        """Servers whose process has ended."""
-        return [replica for replica in self.replicas if replica.process.poll() is not None]
+        """Servers whose process has ended, the door among them."""
+        return [one for one in self.processes if one.process.poll() is not None]
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        for replica in self.replicas:
+        for replica in self.processes:
             _signal(replica.process, signal.SIGTERM)
         ends = time.monotonic() + GRACE_S
-        for replica in self.replicas:
+        for replica in self.processes:
             try:
                 replica.process.wait(max(0.1, ends - time.monotonic()))
             except subprocess.TimeoutExpired:
                 _signal(replica.process, signal.SIGKILL)
                 replica.process.wait()
-        for replica in self.replicas:
+        for replica in self.processes:
             replica.log.close()
         if self._links is not None:
             shutil.rmtree(self._links, ignore_errors=True)
-
-
-def announce_at(file: Path, urls: Sequence[str]) -> None:
-    """Add addresses to a list that trainers read; one that is on it already stays where it is."""
-    try:
-        with file.open("a+", encoding="utf-8") as listed:  # one write: others may add theirs at the same time
-            listed.seek(0)
-            known = listed.read()
-            new = "".join(f"{url}\n" for url in urls if url not in addresses_in(known))
-            listed.write("\n" + new if known and not known.endswith("\n") and new else new)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--announce {file}: cannot be written ({error}); choose another file") from None
-
-
-def addresses_in(text: str) -> list[str]:
-    """The addresses of a list: one on a line, and remarks behind #."""
-    lines = (line.partition("#")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
 
 
 def find_program(backend: str) -> str:
@@ -234,12 +240,21 @@ def visible_devices() -> list[str]:
     return []
 
 
-def _free_ports(host: str, first: int, count: int) -> list[int]:
-    """All held at once while looking, so that they differ."""
+def _started(url: str, command: Sequence[str], environment: Mapping[str, str]) -> ServerProcess:
+    """Its own session lets stopping it stop its workers too."""
+    log = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the fleet
+    process = subprocess.Popen(  # noqa: S603
+        command, stdout=log, stderr=subprocess.STDOUT, env=environment, stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    return ServerProcess(url, process, log)
+
+
+def _free_ports(host: str, asked: Sequence[int]) -> list[int]:
+    """One for each, 0 for any; all held at once while looking, so that they differ."""
     with ExitStack() as held:
         ports = []
-        for index in range(count):
-            wanted = first + index if first else 0
+        for wanted in asked:
             place = held.enter_context(socket.socket())
             if wanted:  # a server that was stopped a moment ago can be started again where it was
                 place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

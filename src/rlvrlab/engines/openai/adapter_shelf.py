@@ -1,0 +1,146 @@
+"""Adapters that came over the network, in a folder of this process alone: each whole and checked, or not there.
+
+A draft grows by one piece after another and says how much of it is there, so a sender that was cut off goes on where it
+was; two who send the same adapter help each other. What is kept, and how many drafts there are, is bounded: the one
+that was asked for longest ago goes first.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS, Announced, check_tensors
+from rlvrlab.errors import UserError
+
+MOST_KEPT = 8
+"""Adapters of several trainers; each keeps one, and two while it changes them."""
+MOST_DRAFTS = 4
+SPARE_DISK = 256 << 20
+"""Bytes of the disk that are left to others."""
+
+
+@dataclass
+class Draft:
+    """An adapter of which a part has come."""
+
+    adapter: Announced
+    folder: Path
+    have: int = 0
+    digest: Any = field(default_factory=hashlib.sha256)
+
+
+class Shelf:
+    """Its methods may be called from several threads; each is done before the next begins."""
+
+    def __init__(self, home: Path) -> None:
+        """`home` should be nobody else's."""
+        self._home, self._lock = home, threading.Lock()
+        self._kept: dict[str, Announced] = {}
+        """By name, the one that was asked for last at the end."""
+        self._drafts: dict[tuple[str, str], Draft] = {}
+        """By name and digest, in the same order."""
+
+    def begin(self, adapter: Announced) -> Path | int:
+        """Its folder where it is here, else how many of its bytes are."""
+        with self._lock:
+            if (kept := self._kept.pop(adapter.name, None)) is not None:
+                if kept != adapter:
+                    self._kept[adapter.name] = kept
+                    raise UserError(f"{adapter.name}: another adapter is here under this name; use another name")
+                if self._is_there(adapter):
+                    self._kept[adapter.name] = adapter
+                    return self._home / adapter.name
+            return self._draft_of(adapter).have
+
+    def add(self, name: str, sha256: str, start: int, piece: bytes) -> Path | int:
+        """Append a piece that begins where the draft ends; any other changes nothing. The folder when it is whole.
+
+        LookupError where nobody announced it, e.g. before this process was started.
+        """
+        with self._lock:
+            draft = self._drafts.get((name, sha256))
+            if draft is None:
+                if (kept := self._kept.get(name)) is not None and kept.sha256 == sha256:
+                    return self._home / name  # another sender was faster
+                raise LookupError(f"{name}: not announced, or forgotten since; announce it first")
+            if start != draft.have:
+                return draft.have
+            if start + len(piece) > draft.adapter.size:
+                raise UserError(f"{name}: more than the {draft.adapter.size} bytes that were announced")
+            try:
+                with (draft.folder / TENSORS).open("ab") as file:
+                    file.write(piece)
+                draft.digest.update(piece)
+                draft.have += len(piece)
+                return draft.have if draft.have < draft.adapter.size else self._finish(draft)
+            except BaseException:
+                self._drop(draft)
+                raise
+
+    def forget(self, name: str) -> None:
+        """Remove an adapter; whether it was here does not matter."""
+        with self._lock:
+            if self._kept.pop(name, None) is not None:
+                shutil.rmtree(self._home / name, ignore_errors=True)
+
+    def _is_there(self, adapter: Announced) -> bool:
+        """Folders for temporary files are tidied by others on many machines."""
+        folder = self._home / adapter.name
+        if (folder / CONFIG).is_file() and (folder / TENSORS).is_file():
+            return True
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+
+    def _draft_of(self, adapter: Announced) -> Draft:
+        key = (adapter.name, adapter.sha256)
+        draft = self._drafts.pop(key, None)
+        if draft is not None and (draft.adapter != adapter or not (draft.folder / TENSORS).is_file()):
+            shutil.rmtree(draft.folder, ignore_errors=True)
+            draft = None
+        if draft is None:
+            while len(self._drafts) >= MOST_DRAFTS:
+                self._drop(next(iter(self._drafts.values())))
+            draft = self._new_draft(adapter)
+        self._drafts[key] = draft
+        return draft
+
+    def _new_draft(self, adapter: Announced) -> Draft:
+        self._home.mkdir(mode=0o700, exist_ok=True)
+        free = shutil.disk_usage(self._home).free
+        if free < adapter.size + SPARE_DISK:
+            words = f"{adapter.size} bytes and {SPARE_DISK} to spare are needed, {free} are free"
+            raise OSError(errno.ENOSPC, words, str(self._home))
+        folder = self._home / f"draft_{adapter.name}_{adapter.sha256}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / CONFIG).write_text(json.dumps(adapter.config, indent=1), encoding="utf-8")
+        (folder / TENSORS).touch()
+        return Draft(adapter, folder)
+
+    def _finish(self, draft: Draft) -> Path:
+        """What is whole is checked, and takes its name in one move."""
+        adapter = draft.adapter
+        if draft.digest.hexdigest() != adapter.sha256:
+            raise UserError(f"{adapter.name}: its bytes are not those that were announced (sha256); send it again")
+        check_tensors(draft.folder / TENSORS)
+        if adapter.name in self._kept:
+            raise UserError(f"{adapter.name}: another adapter has come under this name; use another name")
+        folder = draft.folder.rename(self._home / adapter.name)
+        del self._drafts[adapter.name, adapter.sha256]
+        while len(self._kept) >= MOST_KEPT:
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            shutil.rmtree(self._home / oldest, ignore_errors=True)
+        self._kept[adapter.name] = adapter
+        return folder
+
+    def _drop(self, draft: Draft) -> None:
+        self._drafts.pop((draft.adapter.name, draft.adapter.sha256), None)
+        shutil.rmtree(draft.folder, ignore_errors=True)
