@@ -48,7 +48,7 @@ class Limits:
         fresh = {p.id: p for p in problems if not any(s <= step for s, _ in self._learnt.get(p.id, ()))}
         gold = {name: text for name, p in fresh.items() if (text := self.env.gold(p)) is not None}
         verdicts = self.env.verify_many([(fresh[name], text) for name, text in gold.items()]) if gold else []
-        self._write([(step, name, _limit(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
+        self._write([(step, name, limit_after(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
         return [self._with_limit(problem, step) for problem in problems]
 
     def learn(self, rollouts: Sequence[Rollout], step: int) -> None:
@@ -57,7 +57,7 @@ class Limits:
             return
         raised: dict[str, float] = {}
         for rollout in rollouts:
-            limit, known = _limit(rollout.verdict), self._learnt.get(rollout.problem.id, ())
+            limit, known = limit_after(rollout.verdict), self._learnt.get(rollout.problem.id, ())
             if limit > max((raised.get(rollout.problem.id, 0.0), *(s for _, s in known))):
                 raised[rollout.problem.id] = limit
         self._closed.add(step)
@@ -81,7 +81,7 @@ class Limits:
             self._learnt.setdefault(name, []).append((step, limit))
 
 
-def _limit(verdict: Verdict) -> float:
+def limit_after(verdict: Verdict) -> float:
     """Seconds to allow after an answer like this, in tenths; 0 where it says nothing."""
     seconds = verdict.cost.get("cpu_s")
     if verdict.correct is not True or seconds is None:
