@@ -2,6 +2,7 @@
 
 A problem's limit is ten times the slowest answer known to be right: its reference, run once when the problem is first
 drawn, and then every accepted answer. It is at least half a second and at most the environment's own `timeout_s`.
+An answer that sleeps needs hardly any CPU time, so the wall limit that follows is at least twice what it took.
 Where the reward asks only whether an answer is right, the first test that a program does not survive is also its last:
 the others could not change the reward. Evaluations keep the fixed limit and run every test.
 
@@ -18,11 +19,12 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.judge.jail.limits import WALL_SPARE_S
 from rlvrlab.record.files import append_rows, mend_tail, read_lines
 from rlvrlab.types import LIMIT, ONLY_OUTCOME, Environment, Problem, Rollout, Verdict
 
 FILE = "limits.jsonl"
-FACTOR = 10.0
+FACTOR, WALL_FACTOR = 10.0, 2.0
 SHORTEST_S = 0.5
 
 
@@ -86,4 +88,5 @@ def limit_after(verdict: Verdict) -> float:
     seconds = verdict.cost.get("cpu_s")
     if verdict.correct is not True or seconds is None:
         return 0.0
-    return max(SHORTEST_S, ceil(10 * FACTOR * seconds) / 10)
+    asleep = WALL_FACTOR * verdict.cost.get("wall_s", 0.0) - WALL_SPARE_S
+    return max(SHORTEST_S, ceil(10 * max(FACTOR * seconds, asleep)) / 10)
