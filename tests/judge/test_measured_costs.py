@@ -45,6 +45,12 @@ def test_what_the_gold_query_needs_is_part_of_the_cost_of_a_quick_answer(judge: 
     assert min(quick.cost["cpu_s"], again.cost["cpu_s"]) > SHORTEST_S / FACTOR, "kept or not"
 
 
+def test_what_a_checker_needs_is_part_of_the_cost_of_a_quick_program(judge: Judge) -> None:
+    checker = "import time\nwhile time.process_time() < 0.3: pass"
+    verdict = judge.verify(StdioTask((("", "5"),), checker=checker), "print(5)")
+    assert verdict.correct and verdict.cost["cpu_s"] > 0.3
+
+
 def test_a_server_that_tells_no_times_teaches_no_limit() -> None:
     async def run(*_: object, **__: object) -> dict[str, Any]:
         return {"status": "Success", "run_result": {"stdout": "5\n", "status": "Finished", "return_code": 0}}
