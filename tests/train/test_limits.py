@@ -9,10 +9,11 @@ from typing import Any
 
 from rlvrlab.envs.code.generation import Code
 from rlvrlab.judge.finding import STOPPED_EARLY
+from rlvrlab.judge.jail.limits import Limits as JobLimits
 from rlvrlab.rewards.binary import Binary, BinaryFormat
 from rlvrlab.rewards.pass_ratio import Accepted, PassRatio
 from rlvrlab.rewards.total import asks_only_whether_right
-from rlvrlab.train.limits import FILE, Limits
+from rlvrlab.train.limits import FILE, Limits, limit_after
 from rlvrlab.types import LIMIT, ONLY_OUTCOME, Completion, ErrorKind, Problem, Rollout, Verdict
 
 P = [Problem(name, "env", "env", name.upper()) for name in "abc"]
@@ -56,6 +57,14 @@ def test_accepted_answers_raise_it_for_the_steps_after(tmp_path: Path) -> None:
     assert limits_of(limits, 1) == [1.2, None, None], "wrong and unjudged answers teach nothing"
     limits.learn([answered(P[0], 0.01), answered(P[2], 0.02)], 1)
     assert limits_of(limits, 2) == [1.2, None, 0.5], "never lowered"
+
+
+def test_no_answer_is_out_of_time_by_the_limit_that_it_has_taught() -> None:
+    for cpu, wall in ((0.003, 0.1), (0.003, 2.7), (0.003, 4.0), (0.003, 5.4), (0.01, 10.0), (0.5, 40.0), (3.0, 3.0)):
+        limit = limit_after(Verdict(True, cost={"cpu_s": cpu, "wall_s": wall}))
+        allowed = JobLimits(cpu_s=limit).wall_or_default_s
+        assert limit >= max(0.5, 10 * cpu) and allowed >= 2 * wall
+    assert limit_after(Verdict(True, cost={"cpu_s": 0.003, "wall_s": 2.7})) == 0.5, "an answer that waits a little"
 
 
 def test_a_step_made_again_reads_what_was_measured_the_first_time(tmp_path: Path) -> None:

@@ -150,6 +150,8 @@ class Finding:
         correct = self.outcome is Outcome.ACCEPTED
         # In process a program can claim more than there are; and where something failed, not all is well.
         passed = min(self.passed, self.total if correct else max(0, self.total - 1))
+        # What nobody measured (a server's runs) is not told: limits that are learnt would take it for no time at all.
+        cost = {"cpu_s": self.cpu_s, "wall_s": self.wall_s, "peak_mb": self.peak_mb}
         return Verdict(
             correct=correct,
             score=1.0 if correct else passed / self.total if self.total else 0.0,
@@ -159,7 +161,7 @@ class Finding:
             detail=f"{self.outcome}: {self.detail}" if self.detail else str(self.outcome),
             isolation=isolation,
             flags=tuple(self.flags),
-            cost={"cpu_s": self.cpu_s, "wall_s": self.wall_s, "peak_mb": self.peak_mb},
+            cost={name: value for name, value in cost.items() if value},
         )
 
 

@@ -2,6 +2,7 @@
 
 A problem's limit is ten times the slowest answer known to be right: its reference, run once when the problem is first
 drawn, and then every accepted answer. It is at least half a second and at most the environment's own `timeout_s`.
+An answer that sleeps needs hardly any CPU time, so the wall limit that follows is at least twice what it took.
 Where the reward asks only whether an answer is right, the first test that a program does not survive is also its last:
 the others could not change the reward. Evaluations keep the fixed limit and run every test.
 
@@ -18,11 +19,12 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.judge.jail.limits import WALL_SPARE_S
 from rlvrlab.record.files import append_rows, mend_tail, read_lines
 from rlvrlab.types import LIMIT, ONLY_OUTCOME, Environment, Problem, Rollout, Verdict
 
 FILE = "limits.jsonl"
-FACTOR = 10.0
+FACTOR, WALL_FACTOR = 10.0, 2.0
 SHORTEST_S = 0.5
 
 
@@ -48,7 +50,7 @@ class Limits:
         fresh = {p.id: p for p in problems if not any(s <= step for s, _ in self._learnt.get(p.id, ()))}
         gold = {name: text for name, p in fresh.items() if (text := self.env.gold(p)) is not None}
         verdicts = self.env.verify_many([(fresh[name], text) for name, text in gold.items()]) if gold else []
-        self._write([(step, name, _limit(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
+        self._write([(step, name, limit_after(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
         return [self._with_limit(problem, step) for problem in problems]
 
     def learn(self, rollouts: Sequence[Rollout], step: int) -> None:
@@ -57,7 +59,7 @@ class Limits:
             return
         raised: dict[str, float] = {}
         for rollout in rollouts:
-            limit, known = _limit(rollout.verdict), self._learnt.get(rollout.problem.id, ())
+            limit, known = limit_after(rollout.verdict), self._learnt.get(rollout.problem.id, ())
             if limit > max((raised.get(rollout.problem.id, 0.0), *(s for _, s in known))):
                 raised[rollout.problem.id] = limit
         self._closed.add(step)
@@ -81,9 +83,10 @@ class Limits:
             self._learnt.setdefault(name, []).append((step, limit))
 
 
-def _limit(verdict: Verdict) -> float:
+def limit_after(verdict: Verdict) -> float:
     """Seconds to allow after an answer like this, in tenths; 0 where it says nothing."""
     seconds = verdict.cost.get("cpu_s")
     if verdict.correct is not True or seconds is None:
         return 0.0
-    return max(SHORTEST_S, ceil(10 * FACTOR * seconds) / 10)
+    asleep = WALL_FACTOR * verdict.cost.get("wall_s", 0.0) - WALL_SPARE_S
+    return max(SHORTEST_S, ceil(10 * max(FACTOR * seconds, asleep)) / 10)

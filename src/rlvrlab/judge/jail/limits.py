@@ -31,6 +31,8 @@ ADDRESS_SPACE_SPARE = 600 * MEGABYTE
 MAIN_STACK = 64 * MEGABYTE
 SMALL_JOB, READING, COPIES = 64 * 1024, 16, 8
 """A job of more bytes than the first gets so many megabytes to be read in, and so many times its own size."""
+WALL_TIMES, WALL_SPARE_S = 3, 5.0
+"""A wall limit is so many CPU limits, and at least so many seconds more than one."""
 UNLIMITED = 1 << 64
 """RLIM_INFINITY is -1 in Python and UNLIMITED - 1 in the kernel; `% UNLIMITED` turns the first into the second."""
 
@@ -70,7 +72,7 @@ class Limits:
     @property
     def wall_or_default_s(self) -> float:
         """The wall limit in force."""
-        return self.wall_s if self.wall_s is not None else max(3 * self.cpu_s, self.cpu_s + 5)
+        return self.wall_s if self.wall_s is not None else max(WALL_TIMES * self.cpu_s, self.cpu_s + WALL_SPARE_S)
 
     @lru_cache(maxsize=64)  # noqa: B019 - of the few that a run has
     def of_one_test(self) -> Limits:

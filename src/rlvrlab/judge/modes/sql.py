@@ -118,7 +118,7 @@ class SqlJudge:
         for (key, *_), ending, some in zip(wanted, endings, queries, strict=True):
             answer, *more = [next(answers) for _ in some]
             if isinstance(answer, Result):
-                self._gold[key] = gold_of(ending, answer, _result(more))
+                self._gold[key] = _timed(gold_of(ending, answer, _result(more)), [answer, *more])
 
     async def _judge_chunk(self, items: Sequence[tuple[str, SqlTask]]) -> list[Verdict]:
         task = items[0][1]
@@ -146,6 +146,7 @@ class SqlJudge:
             return self._bad_task(str(error))
         except InfrastructureError as error:
             return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation=self.pool.image.isolation)
+        finding.cpu_s = _seconds(answers) + sum(gold.cpu_s for gold in golds)
         for gold, answer in zip(golds, answers, strict=True):
             if not isinstance(answer, Result):
                 finding.fail(*_failure(answer))
@@ -190,7 +191,7 @@ class SqlJudge:
         answer, *more = await self._answers(queries, task)
         if not isinstance(answer, Result):
             raise BadGold(f"the gold query fails: {word(answer, 1)}: {word(answer, 2)}")
-        gold = gold_of(ending, answer, _result(more))
+        gold = _timed(gold_of(ending, answer, _result(more)), [answer, *more])
         seconds = changes_after(task.gold)
         if seconds is not None:  # it reads a clock or draws at random, and must return the same when asked again
             await asyncio.sleep(seconds)
@@ -221,7 +222,7 @@ class SqlJudge:
 
         ran, failure = await tried(run)
         records = records_of(replace(ran, report=ran.report[: ran.report.rfind(b"\n") + 1])) or ()
-        answers = [Result(record[1], record[2]) if record[0] == "rows" else record for record in records]
+        answers = [Result(*record[1:4]) if record[0] == "rows" else record for record in records]
         # A child that died unkilled, or wrote too much, may have failed from all its queries together: the unanswered
         # ones get a new child. Time is counted for each query by itself.
         if not answers or (ran.killed in ("cpu", "wall") and len(answers) < len(queries)):
@@ -236,6 +237,18 @@ def _gold_key(database: str, task: SqlTask) -> bytes:
 
 def _chunks(items: Sequence[T]) -> list[Sequence[T]]:
     return [items[start : start + QUERIES_PER_CHILD] for start in range(0, len(items), QUERIES_PER_CHILD)]
+
+
+def _timed(gold: Gold, answers: Sequence[Any]) -> Gold:
+    """The same with the time of the queries behind it: an answer's limits bound them too, so they are part of its cost.
+
+    Otherwise limits that are learnt from right answers could end the gold query itself, or the one that tells its ties.
+    """
+    return replace(gold, cpu_s=_seconds(answers))
+
+
+def _seconds(answers: Sequence[Any]) -> float:
+    return sum(answer.cpu_s for answer in answers if isinstance(answer, Result))
 
 
 def _result(answers: Sequence[Any]) -> Result | None:

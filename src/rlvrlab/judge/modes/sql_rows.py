@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -42,6 +42,8 @@ class Result:
 
     columns: int
     rows: list[Row]
+    cpu_s: float = field(default=0.0, compare=False)
+    """CPU seconds that it took, as the child measured them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Gold:
 
     result: Result
     stretches: list[Stretch]
+    cpu_s: float = field(default=0.0, compare=False)
+    """CPU seconds of all queries that it took to know this."""
 
 
 def same_result(got: Result, gold: Gold, tolerance: float) -> str:

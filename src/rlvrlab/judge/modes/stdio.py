@@ -58,7 +58,7 @@ async def judge_stdio(worker: Worker, code: str, task: StdioTask, every_test: bo
             if failure[0] is Outcome.COMPILE_ERROR or finding.stops(failure[0], every_test, finding.total - number - 1):
                 break
     for number, output in waiting.items():
-        _judge_output(finding, number, output, await _accepted_by_checker(worker, task, number, output))
+        _judge_output(finding, number, output, await _accepted_by_checker(worker, task, number, finding, output))
     if task.checker is not None:
         read = await reader.read(worker, TestsTask(CHECKED, (task.checker,)))
         finding.flags += [WEAK] * read.weak + [UNREAD] * read.unread
@@ -83,7 +83,7 @@ def _judge_output(finding: Finding, number: int, output: bytes, right: bool) -> 
         finding.fail(Outcome.WRONG_ANSWER, f"test {number + 1} of {finding.total}: printed {shown(output)}")
 
 
-async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, output: bytes) -> bool:
+async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, finding: Finding, output: bytes) -> bool:
     """The checker's word. Where it fails the output is wrong, unless it fails in the same way without this output.
 
     The expected output is the witness: a checker that does its work on it is sound, whatever it makes of others. Where
@@ -92,7 +92,7 @@ async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, out
     """
     given, expected = task.tests[number]
     question = {"input": given, CHECKED: output.decode("utf-8", "surrogateescape"), "expected": expected}
-    checked = await _checked(worker, task, json.dumps(question))
+    checked = await _checked(worker, task, finding, json.dumps(question))
     if isinstance(checked, bool):
         return checked
     known = bool(expected.strip())
@@ -100,15 +100,19 @@ async def _accepted_by_checker(worker: Worker, task: StdioTask, number: int, out
         return False
     others = [json.dumps({**question, CHECKED: expected if known else PLAIN_OUTPUT}), *([] if known else [""])]
     for other in others:
-        if await _checked(worker, task, other) != checked:
+        if await _checked(worker, task, finding, other) != checked:
             return False
     raise BadTask(f"the checker failed: {checked[1] or checked[0]}")
 
 
-async def _checked(worker: Worker, task: StdioTask, question: str) -> bool | tuple[Outcome, str]:
-    """The checker's verdict, or how it failed. A rejection is an exit status 1 and nothing else."""
+async def _checked(worker: Worker, task: StdioTask, finding: Finding, question: str) -> bool | tuple[Outcome, str]:
+    """The checker's verdict, or how it failed. A rejection is an exit status 1 and nothing else.
+
+    Its time is part of the verdict's cost, for the task's limits bound it as well (train/limits.py learns from costs).
+    """
     job = {"role": "program", "code": task.checker}
     ran = await worker.run(Order(job, task.limits, question.encode(), scratch=False))
+    finding.cpu_s += ran.cpu_s
     records = records_of(ran)
     failure = failure_of(ran, task.limits, records)
     if failure is None:

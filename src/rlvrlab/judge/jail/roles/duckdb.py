@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from time import process_time
 from typing import Any
 
 from rlvrlab.judge.jail import plain
@@ -41,7 +42,7 @@ CONNECTION: Any = ENGINE.connect(":memory:", config=SETTINGS)
 
 def run(job: Job, report: Report) -> None:
     """One query per child, so that none can attach or set anything for the next."""
-    ((database, query),) = job["queries"]
+    ((database, query),), began = job["queries"], process_time()
     try:
         quoted, most_rows = database.replace("'", "''"), job["most_rows"]
         CONNECTION.execute(f"ATTACH '{quoted}' AS task (READ_ONLY)")
@@ -55,7 +56,7 @@ def run(job: Job, report: Report) -> None:
         columns, rows = _fetched(CONNECTION.sql(query), most_rows + 1)
         if len(rows) > most_rows:
             raise ValueError(f"more than {most_rows} rows")
-        report("rows", columns, rows)
+        report("rows", columns, rows, process_time() - began)
     except (ENGINE.Error, ValueError, RuntimeError, plain.NotPlain) as error:
         report("sql_error", type(error).__name__, str(error)[:300])
 
