@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
+from rlvrlab import plain_files
 from rlvrlab.api.recipes import RecipeLike, is_toml_text, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.api.shown import frame, html_table, share
@@ -44,7 +45,7 @@ class Evaluation:
         self.folder = Path(folder)
         self._stored = read_evaluation(self.folder)
         try:
-            self._summary: dict[str, Any] = parsed((self.folder / "summary.json").read_text(encoding="utf-8"))
+            self._summary: dict[str, Any] = parsed(plain_files.read_text(self.folder / "summary.json"))
         except (OSError, ValueError):
             by_command = "request" in self._stored.info
             again = f"`rlvr eval --resume {self.folder}`" if by_command else "the same call and output= this folder"

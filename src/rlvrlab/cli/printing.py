@@ -13,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 NUMBERS = re.compile(r"[\d\s.,:;+%\[\]()…/≤≥<>=≈×±–−-]*[kMGTe]?[\d\s.,+%\[\]()…/±–−-]*")
 """A cell of figures: `87.5 [80.4, 92.3]`, `1.2M`, `40/60`, or nothing."""
@@ -47,24 +48,35 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
+def _harmless(cell: Text) -> Text:
+    """The same where it is printable; another of the same style where it is not."""
+    harmless = printable_lines(cell.plain)
+    return cell if harmless == cell.plain else type(cell)(harmless, cell.style)
+
+
 def table(
     head: Sequence[str], rows: Iterable[Iterable[object]], *, right: Collection[str] = (),
     no_wrap: Collection[str] = (), **look: Any,
 ) -> Table:  # fmt: skip
     """A table without lines, unless `look` says otherwise; the columns in `right` are flush right.
 
-    No cell is read as markup. A cell that is a Text keeps its style and line breaks; anything else becomes one line.
+    No cell, name of a column or title is read as markup, and none can steer the terminal. A cell that is a Text keeps
+    its style and line breaks; anything else becomes one line.
     A column of numbers is never wrapped, those in `no_wrap` neither: where room is short, words give way.
     """
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
+    cells = [[_harmless(cell) if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
+    if isinstance(title := look.get("title"), str):
+        look["title"] = Text(printable_lines(title), look.get("title_style") or "table.title")
     made = Table(**{"box": None, **look})
     for place, column in enumerate(head):
         numbers = all(NUMBERS.fullmatch(row[place].plain) for row in cells if place < len(row))
         justify: Any = "right" if column in right else "left"
-        made.add_column(column, justify=justify, no_wrap=numbers or column in no_wrap, overflow="fold")
+        made.add_column(
+            Text(printable_lines(column)), justify=justify, no_wrap=numbers or column in no_wrap, overflow="fold"
+        )
     for row in cells:
         made.add_row(*row)
     return made

@@ -91,6 +91,7 @@ def _details(folder: Path) -> dict[str, Any]:
     from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
     from rlvrlab.record.headline import in_words
     from rlvrlab.report.gather.overview import overview, result
+    from rlvrlab.report.gather.reading import STRANGE
     from rlvrlab.report.gather.record import RunRecord
 
     run = RunRecord(folder)
@@ -102,7 +103,7 @@ def _details(folder: Path) -> dict[str, Any]:
         cards = read_cards(folder)
         earlier = [words.strip() for words in earlier_words(folder, cards)]
         added = [*gain_lines(gains(folder)), better_before(folder)]
-    except (RunError, OSError, ValueError, TypeError, KeyError) as error:
+    except (RunError, OSError, *STRANGE) as error:
         run.folder.miss("analysis/cards", f"cannot be read ({error})")
     return {
         **{key: data[key] for key in ("why", "go_on", "headline", "lights", "warnings")},

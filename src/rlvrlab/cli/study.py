@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab import plain_files
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, printable_lines
 from rlvrlab.errors import UserError, suggestion
@@ -180,7 +181,7 @@ def report(study: Path, folder: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(made)
     else:
-        click.echo(printable_lines((board.folder / "REPORT.md").read_text(encoding="utf-8")))
+        click.echo(printable_lines(plain_files.read_text(board.folder / "REPORT.md")))
 
 
 @command.command("export", short_help="Write the chain as plain shell scripts.")

@@ -12,6 +12,7 @@ from rich.live import Live as RichLive
 from rich.table import Table
 from rich.text import Text
 
+from rlvrlab import plain_files
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
@@ -59,7 +60,7 @@ class Live:
 
     def end(self, ended: Ended) -> None:
         """Say how the session ended, what was decided, and where to read more."""
-        made = json.loads((ended.folder / "study.json").read_text(encoding="utf-8"))
+        made = json.loads(plain_files.read_text(ended.folder / "study.json"))
         if self._as_json:
             print_json({"folder": str(ended.folder), "result": ended.status, **made})
             return

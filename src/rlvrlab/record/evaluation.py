@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, Strict
 
+from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import Lines, StorageError, read_facts, refuse_schema, utc_now, write_json, write_rows
@@ -179,7 +180,7 @@ def read_evaluations(folders: Sequence[Path]) -> list[Stored]:
     read = []
     for folder in folders:
         info = evaluation_facts(folder)
-        content = (folder / PROBLEMS).read_bytes() if (folder / PROBLEMS).is_file() else b""
+        content = plain_files.read_bytes(folder / PROBLEMS) if (folder / PROBLEMS).is_file() else b""
         if content not in asked:
             problems = tuple(read_problems(folder / PROBLEMS))
             asked[content] = problems, {problem.id: problem.key for problem in problems}

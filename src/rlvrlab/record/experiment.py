@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.headline import ACCEPTED, began, headline_words, highest, percent
@@ -43,8 +44,8 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
         f"# {recipe['name']}\n\n**{status}** · {' → '.join(recipe['phases'])} {where} · {times}",
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder, so_far),
-        f"## Answer\n\n{findings.read_text(encoding='utf-8').rstrip()}" if told else "",
-        f"## Phases\n\n{cards.read_text(encoding='utf-8').rstrip()}" if cards.exists() else "",
+        f"## Answer\n\n{plain_files.read_text(findings).rstrip()}" if told else "",
+        f"## Phases\n\n{plain_files.read_text(cards).rstrip()}" if cards.exists() else "",
         _progress(so_far),
         "\n".join(["## Health", "", *_health(so_far), "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),

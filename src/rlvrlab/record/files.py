@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, RunError
 
 
@@ -92,7 +93,7 @@ def parsed(text: str) -> Any:
 def read_facts(path: Path, remedy: str) -> dict[str, Any] | None:
     """A JSON file that holds one table; None when it is not there."""
     try:
-        facts = parsed(path.read_text(encoding="utf-8"))
+        facts = parsed(plain_files.read_text(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, OSError) as error:
@@ -139,7 +140,7 @@ class Lines(AbstractContextManager["Lines"]):
             self._file: IO[bytes] = path.open("ab", buffering=0)
             if new:
                 sync_folder(path.parent)  # the lines of a file without a name in its folder would be lost
-            data = path.read_bytes()
+            data = plain_files.read_bytes(path)
         except OSError as error:
             raise StorageError(path, error) from error
         self._count, self._digest = data.count(b"\n"), hashlib.sha256(data)
@@ -183,7 +184,7 @@ def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Itera
     """`read_lines` with the number of each line."""
     if not path.exists():
         return
-    lines = path.read_bytes().split(b"\n")
+    lines = plain_files.read_bytes(path).split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line.strip(b" \r\x00"):
             continue
@@ -203,7 +204,7 @@ def mend_tail(path: Path) -> bool:
     """Move a torn last line to `<name>.torn`, so that the next append starts on a line of its own."""
     if not path.exists():
         return False
-    data = path.read_bytes()
+    data = plain_files.read_bytes(path)
     end = data.rfind(b"\n") + 1
     tail = data[end:]
     if not tail:
@@ -225,7 +226,7 @@ def split_lines(path: Path, keep: Callable[[int, dict[str, Any]], bool], aside: 
             for row in moved.values():
                 target.append(row)
             target.sync()
-        lines = path.read_bytes().decode("utf-8").split("\n")[:-1]
+        lines = plain_files.read_bytes(path).decode("utf-8").split("\n")[:-1]
         write_atomically(path, "".join(f"{line}\n" for number, line in enumerate(lines, 1) if number not in moved))
     return len(moved)
 

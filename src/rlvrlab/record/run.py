@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.record.files import (
     Lines,
@@ -189,7 +190,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a run folder, or a clear refusal."""
     path = folder / "config.json"
     try:
-        config: dict[str, Any] = parsed(path.read_text(encoding="utf-8"))
+        config: dict[str, Any] = parsed(plain_files.read_text(path))
     except FileNotFoundError:
         raise UserError(f"{folder}: not a run folder (no config.json); `ls experiments/` shows yours") from None
     except (ValueError, OSError) as error:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab import plain_files
 from rlvrlab.errors import RunError
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.run import Run, config_sha256, read_config, read_info
@@ -61,7 +62,7 @@ def changed_config(folder: Path, seals: Sequence[Sealed]) -> str | None:
 def changed_log(folder: Path, name: str, seals: Sequence[Sealed]) -> str | None:
     """Where a log is not what the checkpoints remember: too short, or lines that were edited, added or removed."""
     path = folder / "logs" / f"{name}.jsonl"
-    data = path.read_bytes() if path.exists() else b""
+    data = plain_files.read_bytes(path) if path.exists() else b""
     lines = [line + b"\n" for line in data.split(b"\n")[:-1]]
     digest, done, sound = hashlib.sha256(), 0, 0
     for sealed in seals:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from rlvrlab import plain_files
+
 BLOCK = 1 << 20
 """Bytes read at once."""
 LONGEST = 16 << 20
@@ -39,7 +41,7 @@ class Follower:
         """The lines that have been completed since the last time, about BLOCK bytes at most."""
         self.rewound = False
         try:
-            with self.path.open("rb") as file:
+            with plain_files.opened(self.path) as file:
                 facts = os.fstat(file.fileno())
                 if facts.st_size < self.position or self.inode not in (0, facts.st_ino):
                     self.rewound, self.position = True, 0
@@ -55,7 +57,7 @@ class Follower:
     def skip_to_last(self, lines: int) -> None:
         """Move on until `lines` lines are left to read, as far as they lie in the last block."""
         try:
-            with self.path.open("rb") as file:
+            with plain_files.opened(self.path) as file:
                 start = file.seek(max(0, os.fstat(file.fileno()).st_size - BLOCK))
                 data = file.read(BLOCK)
         except OSError:
@@ -94,7 +96,7 @@ def glimpse(path: Path, windows: int, size: int) -> Glimpse:
     """What can be told of a file without reading all of it: evenly spread windows, the last one at its end."""
     parts = []
     try:
-        with path.open("rb") as file:
+        with plain_files.opened(path) as file:
             total = os.fstat(file.fileno()).st_size
             if total <= windows * size:
                 data = file.read(total)

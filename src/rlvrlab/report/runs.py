@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.errors import LabError
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
 from rlvrlab.record.files import parsed, refuse_schema
@@ -247,7 +248,7 @@ def read_table(path: Path) -> Row:
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path.name} is larger than {LARGEST >> 20} MB")
-        table = parsed(path.read_text(encoding="utf-8"))
+        table = parsed(plain_files.read_text(path))
     except FileNotFoundError:
         return {}
     if not isinstance(table, dict):

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab import plain_files
 from rlvrlab.record.files import parsed
 
 QUIET_S = 900.0
@@ -58,7 +59,7 @@ def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = No
         return said
     quiet = last_news(folder) < time.time() - max(QUIET_S, 20 * step_s)
     try:
-        holder = parsed((folder / ".lock").read_text(encoding="utf-8"))
+        holder = parsed(plain_files.read_text(folder / ".lock"))
         pid, host = int(holder["pid"]), str(holder["host"])
     except (OSError, ValueError, KeyError, TypeError):
         return "killed" if quiet else "running"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rlvrlab import plain_files
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import write_atomically
 
@@ -17,8 +18,8 @@ TAG = re.compile(r"[\w.+-]{1,40}")
 def read_tags(folder: Path) -> tuple[str, ...]:
     """The tags of a run; lines that are no tags are left out."""
     try:
-        with (folder / "tags").open(encoding="utf-8", errors="replace") as file:
-            lines = file.read(10_000).split()
+        with plain_files.opened(folder / "tags") as file:
+            lines = file.read(10_000).decode("utf-8", "replace").split()
     except OSError:
         return ()
     return tuple(dict.fromkeys(line for line in lines if TAG.fullmatch(line)))

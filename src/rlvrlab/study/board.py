@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict, RootModel
 
+from rlvrlab import plain_files
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.record.files import parsed
 from rlvrlab.record.shapes import refuse_other
@@ -236,7 +237,7 @@ class Board:
         path = self.folder / "trials" / trial / result["evaluated"][suite_of(metric)]["scores"]
         if path not in self._scores:
             try:
-                found = parsed(path.read_text(encoding="utf-8"))
+                found = parsed(plain_files.read_text(path))
             except (OSError, ValueError) as error:
                 raise UserError(f"{path}: cannot be read ({error}); {ANEW}") from None
             refuse_other(StoredScores, found, str(path), ANEW)

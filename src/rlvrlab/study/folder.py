@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
+from rlvrlab import plain_files
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import (
     Lines,
@@ -244,7 +245,7 @@ def find_study(path: Path) -> tuple[StudyFile, Path]:
 def _origin(path: Path) -> str:
     """Where the study file of a folder lies."""
     try:
-        return str(parsed((path / ORIGIN).read_text(encoding="utf-8"))["file"])
+        return str(parsed(plain_files.read_text(path / ORIGIN))["file"])
     except (OSError, ValueError, KeyError, TypeError):
         remedy = "give the study file instead of the folder, and -o for another folder"
         raise UserError(f"{path / ORIGIN}: damaged; {remedy}") from None

@@ -19,6 +19,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, LabError, RunError, RunLocked
 from rlvrlab.fate import share_fate
 from rlvrlab.record.files import parsed, write_json
@@ -147,7 +148,7 @@ def _resolved(folder: Path, home: Path, job: dict[str, Any]) -> Resolved:
 def read_result(folder: Path) -> dict[str, Any] | None:
     """result.json of a trial, if it is there and whole."""
     try:
-        result: dict[str, Any] = parsed((folder / RESULT).read_text(encoding="utf-8"))
+        result: dict[str, Any] = parsed(plain_files.read_text(folder / RESULT))
         refuse_other(Result, result, RESULT)
     except (OSError, ValueError, RunError):
         return None

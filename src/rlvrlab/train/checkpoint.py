@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
 from rlvrlab.record.files import StorageError, parsed, sync_folder, write_json
@@ -116,7 +117,7 @@ def load(path: Path, engine: Engine) -> State:
 def read_state(path: Path) -> State:
     """Where the run stood at a checkpoint."""
     try:
-        return State.from_json(parsed((path / STATE).read_text(encoding="utf-8")))
+        return State.from_json(parsed(plain_files.read_text(path / STATE)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"{path / STATE}: not the state of a run ({why}); restore it") from None
@@ -127,7 +128,7 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
     path = folder / f"global_step_{step}"
     if not lab.remembers or not (path / MEMORY).exists():
         return Memory()
-    memory = Memory.from_json(parsed((path / MEMORY).read_text()))
+    memory = Memory.from_json(parsed(plain_files.read_text(path / MEMORY)))
     kept = memory.guard
     for anchor in sorted(lab.guard.anchors(kept)) if lab.guard else ():
         place = folder / f"global_step_{anchor}"
@@ -145,7 +146,7 @@ def restore_memory(folder: Path, lab: Lab, step: int) -> Memory:
 def defect(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None."""
     try:
-        manifest = parsed((path / MANIFEST).read_text())
+        manifest = parsed(plain_files.read_text(path / MANIFEST))
         listed = manifest["files"]
         for name, facts in listed.items():
             if _facts(path / name) != facts:
@@ -233,7 +234,7 @@ def _step(path: Path) -> int:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with plain_files.opened(path) as file:
         os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": os.fstat(file.fileno()).st_size, "sha256": digest}

@@ -23,6 +23,17 @@ TOKEN = re.compile(
 COMPOUND = {"UNION", "INTERSECT", "EXCEPT"}
 MOST_DIGITS = 9
 """Of a number that counts rows or columns."""
+PLACE = re.compile(r"[\s(+]*(?:0x([0-9a-f]{1,7})|([0-9]{1,9}))[\s)]*(COLLATE\s+\S+)?\s*", re.IGNORECASE | re.ASCII)
+"""What SQLite takes for the number of a column to sort by: 2, (2), +2, 0x2, 2 COLLATE NOCASE."""
+_BETWEEN_OPERANDS = """
+and or not is in like glob regexp match escape between collate over from distinct all zone
+"""
+BETWEEN_OPERANDS = frozenset(_BETWEEN_OPERANDS.split())
+"""Words behind which an expression goes on, so that the next one is no name for it."""
+IDENTIFIER, OPERAND = re.compile(r"[A-Za-z_\"`\[']"), re.compile(r"[A-Za-z0-9_$\"`'\]]\Z")
+"""How a name begins, and how a word ends that may be all of an expression."""
+ENDS = frozenset(("END", "NULL", "ISNULL", "NOTNULL"))
+"""Last words of expressions, which are no names either."""
 
 
 class Word(NamedTuple):
@@ -42,10 +53,16 @@ class Item:
 
     @classmethod
     def read(cls, text: str) -> Item:
-        """The name stands after AS, or is the last part of what is written."""
+        """The name stands after AS or behind the expression, or is the last part of what is written."""
         parts = words(text)
         named = [word for word in parts if word.text.upper() == "AS"]
-        return cls(text, _name(parts[-1].text) if parts else "", text[: named[-1].start].strip() if named else text)
+        begins = named[-1].start if named else parts[-1].start if _is_named(text, parts) else len(text)
+        return cls(text, _name(parts[-1].text) if parts else "", text[:begins].strip())
+
+    @property
+    def is_star(self) -> bool:
+        """Does it stand for any number of columns?"""
+        return self.text == "*" or self.text.endswith(".*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +113,13 @@ def ending_of(query: str, most_rows: int) -> Ending:
         return Ending((), True, offset, f"{query[:cut]}\n{most}") if limit is not None else Ending()
     body = query[: outer[starts[-1]].start]
     clause = query[outer[starts[-1] + 1].start + 2 : cut]
-    keys = tuple(_bare(key) for key in _listed(clause))
+    keys = tuple(_bare(key) for key in _listed(_uncommented(clause)))
     items = [Item.read(text) for text in _items(outer, upper, query)]
     columns = _columns(keys, items)
-    if not COMPOUND & set(upper) and (at := _from(outer, upper)) is not None:
-        renamed = {item.alias: item.expression for item in reversed(items) if item.expression != item.text}
-        wanted = ", ".join(_written_out(key, items, renamed) for key in keys)
-        rank = f"\n, dense_rank() OVER (ORDER BY {wanted}\n) "
+    renamed = {item.alias: item.expression for item in reversed(items) if item.expression != item.text}
+    wanted = [_written_out(key, items, renamed) for key in keys]
+    if not COMPOUND & set(upper) and (at := _from(outer, upper)) is not None and None not in wanted:
+        rank = f"\n, dense_rank() OVER (ORDER BY {', '.join(filter(None, wanted))}\n) "
         ranked = f"{body[:at]}{rank}{body[at:]}\nORDER BY {clause}\n{most}"
         return Ending(keys, limit is not None, offset, ranked, True, columns)
     return Ending(keys, limit is not None, offset, f"{body}\nORDER BY {clause}\n{most}", False, columns)
@@ -139,15 +156,14 @@ def _from(outer: list[Word], upper: list[str]) -> int | None:
 
 
 def _items(outer: list[Word], upper: list[str], query: str) -> list[str]:
-    """The selected columns as they are written; none where a star makes their number unknown."""
+    """The selected columns as they are written."""
     begin = _main_select(upper) + 1
     begin += upper[begin : begin + 1] in (["DISTINCT"], ["ALL"])
     end = _from(outer, upper)
     if end is None or begin >= len(outer):
         return []
     # From the end of the word before, since a first column that is bracketed is no word.
-    items = _listed(query[outer[begin - 1].start + len(outer[begin - 1].text) : end])
-    return [] if any(item == "*" or item.endswith(".*") for item in items) else items
+    return _listed(query[outer[begin - 1].start + len(outer[begin - 1].text) : end])
 
 
 def _listed(text: str) -> list[str]:
@@ -156,19 +172,35 @@ def _listed(text: str) -> list[str]:
     return [text[left + 1 : right].strip() for left, right in itertools.pairwise(edges)]
 
 
+def _uncommented(text: str) -> str:
+    return "".join(" " if token.startswith(("--", "/*")) else token for token in TOKEN.findall(text)).strip()
+
+
 def _name(text: str) -> str:
     """What a key or a column is called, without quotes and in small letters."""
     return text.strip("\"`[]'").lower()
 
 
+def _is_named(text: str, parts: Sequence[Word]) -> bool:
+    """Is the last word a name for the expression before it, without AS? `count(*) total`, but not `t.name`, `-a`."""
+    if not parts or not IDENTIFIER.match(parts[-1].text) or parts[-1].text.upper() in ENDS:
+        return False
+    before = text[: parts[-1].start].rstrip()
+    if not before or text[parts[-1].start + len(parts[-1].text) :].strip():
+        return False
+    previous = parts[-2].text if len(parts) > 1 else ""
+    return before.endswith(")") or (OPERAND.search(previous) is not None and previous.lower() not in BETWEEN_OPERANDS)
+
+
 def _columns(keys: Sequence[str], items: Sequence[Item]) -> tuple[int, ...] | None:
+    """The places of the keys; behind a star only a number says which column it is."""
     named: dict[str, int] = {}
-    for i, item in enumerate(items):
+    for i, item in enumerate(itertools.takewhile(lambda one: not one.is_star, items)):
         named.setdefault(item.text.lower(), i)
         named.setdefault(item.alias, i)
     places = []
     for key in keys:
-        number = _count(key)
+        number, _ = _place(key)
         place = number - 1 if number else named.get(_name(key))
         if place is None:
             return None
@@ -176,12 +208,28 @@ def _columns(keys: Sequence[str], items: Sequence[Item]) -> tuple[int, ...] | No
     return tuple(places)
 
 
-def _written_out(key: str, items: Sequence[Item], renamed: Mapping[str, str]) -> str:
-    """A key as it may stand in a window: there, the number or the new name of a column means nothing."""
-    number = _count(key)
+def _place(key: str) -> tuple[int | None, str]:
+    """The number of the column that a key stands for and the collation behind it; None where it is no number."""
+    found = PLACE.fullmatch(key)
+    if found is None:
+        return None, ""
+    return int(found[1], 16) if found[1] else int(found[2]), found[3] or ""
+
+
+def _written_out(key: str, items: Sequence[Item], renamed: Mapping[str, str]) -> str | None:
+    """A key as it may stand in a window; None where it cannot.
+
+    There the number or the new name of a column means nothing: SQLite takes both for a constant, the name where it is
+    in double quotes, and all rows would tie.
+    """
+    number, collation = _place(key)
     if number is not None:
-        return items[number - 1].expression if 0 < number <= len(items) else key
-    return renamed.get(_name(key), key)
+        known = 0 < number <= len(items) and not any(item.is_star for item in items[:number])
+        return f"{items[number - 1].expression} {collation}".rstrip() if known else None
+    if _name(key) in renamed:
+        return renamed[_name(key)]
+    quoted = {_name(token) for token in TOKEN.findall(key) if token.startswith('"')}
+    return None if quoted & set(renamed) else key
 
 
 def _bare(key: str) -> str:

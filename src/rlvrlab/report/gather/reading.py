@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab import plain_files
 from rlvrlab.errors import LabError
 from rlvrlab.record.files import refuse_schema
 from rlvrlab.report.stored_lines import decoded
@@ -56,7 +57,7 @@ class Folder:
     def value(self, name: str, why: str = "not there") -> Any:
         """Any JSON file; `why` explains its absence, and an empty `why` means that it may be absent."""
         try:
-            return decoded((self.root / name).read_bytes())
+            return decoded(plain_files.read_bytes(self.root / name))
         except (FileNotFoundError, NotADirectoryError):
             if why:
                 self.miss(name, why)
@@ -67,7 +68,7 @@ class Folder:
     def lines(self, name: str, why: str = "not there") -> list[Line]:
         """Every line that holds a JSON object; torn and damaged ones are noted as missing."""
         try:
-            data = (self.root / name).read_bytes()
+            data = plain_files.read_bytes(self.root / name)
         except (FileNotFoundError, NotADirectoryError):
             if why:
                 self.miss(name, why)

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from rlvrlab import plain_files
 from rlvrlab.errors import LabError
 from rlvrlab.http_messages import Request, Response
 from rlvrlab.record.files import to_json
@@ -136,7 +137,7 @@ def read_part(folder: Path, name: str, line: int) -> bytes:
         raise Unreadable(f"{name}: no such file in this run") from None
     if not path.is_relative_to(root) or not path.is_file():
         raise Unreadable(f"{name}: no such file in this run")
-    with path.open("rb") as file:
+    with plain_files.opened(path) as file:
         for _ in range(line - 1):
             if not file.readline(LARGEST):
                 raise Unreadable(f"{name}: has no line {line}")

@@ -6,6 +6,7 @@ from collections import defaultdict
 from statistics import fmean
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.record.run import rollout_files
 from rlvrlab.report.gather.reading import as_table
@@ -63,7 +64,7 @@ def _examined(run: RunRecord) -> tuple[dict[str, Credits], dict[int, Credits], i
     by_line: dict[int, Credits] = defaultdict(Credits)
     answers = 0
     for path in some:
-        for line in path.read_bytes().splitlines():
+        for line in plain_files.read_bytes(path).splitlines():
             if b'"steps": [' not in line:
                 continue
             row: dict[str, Any] = as_table(decoded(line))
