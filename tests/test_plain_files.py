@@ -37,6 +37,8 @@ def test_a_large_file_of_holes_is_refused_and_a_small_one_is_not(tmp_path: Path)
     os.truncate(path, plain_files.LARGE + 1)
     with pytest.raises(OSError, match="holes"):
         plain_files.read_bytes(path)
+    with plain_files.opened(path, holes=True) as file:
+        assert file.read(3) == b"\0" * 3
 
 
 def test_a_file_and_a_link_to_one_are_read_as_pathlib_reads_them(tmp_path: Path) -> None:

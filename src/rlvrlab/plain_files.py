@@ -9,16 +9,19 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 BLOCK, LARGE = 512, 256 << 20
 MOST_UNPACKED = 100
 """Times what a file takes on the disk; records that a file system packs are a tenth of their size there."""
 
 
-def opened(path: Path) -> BinaryIO:
-    """A file to read from; OSError where it is a pipe, a device, a socket or full of holes."""
+def opened(path: Path, *, holes: bool = False) -> BufferedReader:
+    """A file to read from; OSError where it is a pipe, a device, a socket or, unless `holes` are fine, full of them.
+
+    They are where a file is read in pieces: some file systems tell of the blocks of a new file seconds after its bytes.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe waits for its writer otherwise
     try:
         facts = os.fstat(descriptor)
@@ -26,7 +29,7 @@ def opened(path: Path) -> BinaryIO:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(facts.st_mode):
             raise OSError(errno.EINVAL, "not a file but a pipe or a device", str(path))
-        if facts.st_size > max(LARGE, MOST_UNPACKED * BLOCK * facts.st_blocks):
+        if not holes and facts.st_size > max(LARGE, MOST_UNPACKED * BLOCK * facts.st_blocks):
             raise OSError(errno.EFBIG, f"{facts.st_size} bytes, nearly all of them holes", str(path))
         return os.fdopen(descriptor, "rb")
     except OSError:

@@ -234,7 +234,7 @@ def _step(path: Path) -> int:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    with plain_files.opened(path) as file:
+    with plain_files.opened(path, holes=True) as file:
         os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": os.fstat(file.fileno()).st_size, "sha256": digest}
