@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rlvrlab.errors import LabError
 from rlvrlab.evals.cards import Card
 from rlvrlab.evals.compare import compare_folders
-from rlvrlab.evals.gains import better_before, gain_lines, on_dev, on_test
+from rlvrlab.evals.gains import Gain, better_before, gain_lines, on_dev, on_test
 from rlvrlab.evals.matching import matching
 from rlvrlab.record.evaluation import METRICS as EVALUATED
 from rlvrlab.record.final import BASE
@@ -68,7 +68,13 @@ def answer(
     tone = "bad" if nothing_right and ended else TONES[verdict]
     if tone == "good" and run.status in ("failed", "killed", "damaged"):
         tone = "unclear"
-    word = "No" if nothing_right and ended else WORDS[verdict]
+    word, gains = "No" if nothing_right and ended else WORDS[verdict], _gains(run, kept)
+    if (
+        word == "Yes" and len([one for one in gains if not one.control]) > 1
+    ):  # the recipe's question may be about one of them
+        harmed = [one.phase for one in gains if one.verdict == "lower" and not one.control]
+        word = f"Yes over all phases, but {harmed[-1]} lowered it" if harmed else "Yes, over all phases"
+        tone = "unclear" if harmed else tone
     standing = next((one for one in tested if one.source == found.source and one.problems == found.problems), None)
     count = f"{found.problems} problems" if found.problems else "problems that decide about training"
     count = standing.asked if standing and standing.asked else count
@@ -81,7 +87,7 @@ def answer(
         "after": found.after,
         "difference": {"mean": rounded(found.mean), "low": rounded(found.low), "high": rounded(found.high)},
         "about": f"{count}, 1 seed",
-        "phases": _phases(run, kept),
+        "phases": _phases(run, gains),
         "why": _unlike([*_pressing(troubles, alarms), *reasons]),
         "caution": _caution(run, found, tested),
     }
@@ -160,8 +166,8 @@ def _on_dev(spans: Sequence[Fact]) -> Change | None:
     return Change("dev", before, after, told["value"], told["low"], told["high"], None, METRICS)
 
 
-def _phases(run: RunRecord, spans: Sequence[Fact]) -> list[str]:
-    """What each phase added by itself, in the words of the terminal: an earlier one may have done all the learning."""
+def _gains(run: RunRecord, spans: Sequence[Fact]) -> list[Gain]:
+    """What each phase added by itself: an earlier one may have done all the learning."""
     stored = [Card(one.phase, one.step or 0, one.metrics, one.outcomes, one.control) for one in cards_of(run)]
     begun = next((i for i, card in enumerate(stored) if card.outcomes and not card.control), len(stored))
     same = [one for one in spans if one["data"] == spans[0]["data"]]
@@ -179,7 +185,12 @@ def _phases(run: RunRecord, spans: Sequence[Fact]) -> list[str]:
         for one in same
         if _bounds(one["before"]) and _bounds(one["last"])
     }
-    told = gain_lines(on_test(stored[begun:]) or on_dev(points))
+    return on_test(stored[begun:]) or on_dev(points)
+
+
+def _phases(run: RunRecord, gains: Sequence[Gain]) -> list[str]:
+    """The same in the words of the terminal."""
+    told = gain_lines(gains)
     with suppress(LabError, OSError, *STRANGE):  # a line that cannot be read; the curves show what there is
         told.append(better_before(run.root))
     return [line for line in told if line]
