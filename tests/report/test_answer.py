@@ -58,6 +58,20 @@ def test_the_sentence_follows_the_paired_difference_on_test_problems(
     assert all(one["why"] and one["try"] for one in found["why"])
 
 
+@pytest.mark.parametrize(
+    ("after", "tone", "word"),
+    [(55, "good", "Yes, over all phases"), (20, "unclear", "Yes over all phases, but grpo lowered it")],
+)
+def test_a_sum_of_phases_is_no_answer_about_one_of_them(tmp_path, after: int, tone: str, word: str) -> None:
+    """A page said a green yes to a question about GRPO that had lowered what SFT had reached."""
+    folder = made_run(tmp_path, "run")
+    for index, (phase, right) in enumerate((("baseline", 0), ("sft", 40), ("grpo", after))):
+        card(folder, index, phase, right)
+    found = told(folder)
+    assert (found["tone"], found["word"]) == (tone, word)
+    assert any(line.startswith("grpo") for line in found["phases"])
+
+
 def test_advice_follows_from_an_alarm_and_not_from_the_number_of_problems(tmp_path) -> None:
     """More problems would measure a flipped reward more exactly, and mend nothing; the hack monitor says the same."""
     folder = made_run(tmp_path, "run")

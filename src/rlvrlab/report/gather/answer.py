@@ -69,10 +69,9 @@ def answer(
     if tone == "good" and run.status in ("failed", "killed", "damaged"):
         tone = "unclear"
     word, gains = "No" if nothing_right and ended else WORDS[verdict], _gains(run, kept)
-    if (
-        word == "Yes" and len([one for one in gains if not one.control]) > 1
-    ):  # the recipe's question may be about one of them
-        harmed = [one.phase for one in gains if one.verdict == "lower" and not one.control]
+    phases = [one for one in gains if not one.control]
+    if word == "Yes" and len(phases) > 1:  # the recipe's question may be about one of them
+        harmed = [one.phase for one in phases if one.verdict == "lower"]
         word = f"Yes over all phases, but {harmed[-1]} lowered it" if harmed else "Yes, over all phases"
         tone = "unclear" if harmed else tone
     standing = next((one for one in tested if one.source == found.source and one.problems == found.problems), None)
