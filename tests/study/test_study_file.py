@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from study_lab import HEAD, write_study
 
 from rlvrlab.errors import RecipeError, UserError
+from rlvrlab.recipe import load_recipe
 from rlvrlab.study.load import load_study, parse_best
 from rlvrlab.study.plan import plan_study
 
@@ -95,3 +96,14 @@ def test_expression_forms() -> None:
     for bad in ('best("a").data..size', 'best("a").', "best(a).x", 'best("a").x + 1', 'best("a").1x', 'best("a").x()'):
         with pytest.raises(UserError):
             parse_best(bad, "x", keyed=True)
+
+
+def test_a_study_given_to_train_and_a_recipe_given_to_a_study_are_named(tmp_path) -> None:
+    """One line with the command instead of every key as an unknown one."""
+    study, recipe = tmp_path / "study.toml", tmp_path / "recipe.toml"
+    study.write_text('recipe = "recipe.toml"\n[[stages]]\nname = "one"\n')
+    recipe.write_text('phases = ["grpo"]\n[env]\ntype = "countdown"\n')
+    with pytest.raises(UserError, match=r"is a study, not a recipe; run it with `rlvr study run .*study\.toml`"):
+        load_recipe(study)
+    with pytest.raises(UserError, match=r"is no study.*`rlvr train .*recipe\.toml`"):
+        load_study(recipe)

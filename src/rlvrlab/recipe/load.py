@@ -120,6 +120,8 @@ def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str,
 def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
     """The tables over those of the file that they extend, unchecked."""
     path, sources = folder / name, {name: text}
+    if "stages" in tree:
+        raise UserError(f"{path}: is a study, not a recipe; run it with `rlvr study run {path}`")
     origins = {key: name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
     if base_name is not None:
