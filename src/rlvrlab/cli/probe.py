@@ -106,6 +106,7 @@ def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
 
 def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, output: Path | None) -> None:
     from rlvrlab.evals.probe.picture import bands
+    from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 
     console = Console(highlight=False)
     console.print(Text(f"{printable(title)} · {probed.total.problems} problems, {probed.n} answers each\n", "bold"))
@@ -132,7 +133,8 @@ def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, 
         console.print(Text(f"· {note}"))
     useful = sum(p.useful for p in probed.problems)
     where = f"see {output}" if output else "-o DIR writes them, a scatter plot and all numbers"
-    console.print(Text(f"{useful} of {len(probed.problems)} problems are in the useful zone; {where}", "dim"))
+    told = f"{useful} of {len(probed.problems)} problems have enough to teach (variance above {USEFUL_VARIANCE:g})"
+    console.print(Text(f"{told}; {where}", "dim"))
 
 
 def _totals(line: Line) -> list[tuple[str, str, str]]:

@@ -50,7 +50,7 @@ def advise(report: Report, *, taught: bool = False, sft_steps: int = 0) -> Advic
         remedy = "SFT has run already: take easier problems or a larger model, or give it more steps and references"
         word, text = "easier data", f"{text.partition(';')[0]}; {remedy}"
     if word == "sft first" and sft_steps:
-        why = f"{text.partition(' (')[0]}, as is usual before any training; this recipe begins with SFT"
+        why = f"before any training {text.partition(' (')[0]}, as is usual; this recipe begins with SFT"
         return Advice(
             "after sft", f"{why}: train it, then ask what SFT has made, `rlvr probe --run latest@{sft_steps}`"
         )
