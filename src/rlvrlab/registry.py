@@ -168,6 +168,8 @@ def find(kind: str, name: str, folder: Path | None = None) -> type[Any]:
     cls = _known.get((kind, name))
     if cls is None and name.startswith(PYTHON) and (adapt := _adapter_of(kind)):
         cls = adapt(name, None)
+    if cls is None and name.endswith(".py"):
+        raise UserError(f"{kind} {name!r}: say which one of the file, {name}:NAME")
     if cls is None:
         raise UnknownName(kind, name, names(kind))
     return cls

@@ -104,6 +104,8 @@ def test_a_wrong_value_is_one_line_with_its_place(tmp_path, text: str, key: str)
         ("[advantage]\ntype = 'grop'", "unknown advantage 'grop'; did you mean 'grpo'?"),
         ("[objective]\ntype = 'ppo'", "unknown objective 'ppo'"),
         ("[env]\nhigh = 3", "needs `type = NAME`, one of: "),
+        ('[engine]\nmodel = "nano"', "needs `type = NAME`, one of: hf, toy, verl; `engine.type=hf` has model"),
+        ('[reward]\ntype = "brief.py"', "reward 'brief.py': say which one of the file, brief.py:NAME"),
         ("[record]\nsinks = ['wandbb']", "unknown sink 'wandbb'; did you mean 'wandb'?"),
         ("phases = ['grpo', 'grpo']", "names a phase twice"),
         ("[grpo]\nbatch_size = 16\n[data]\ntrain_size = 10", "but data.train_size is 10"),

@@ -242,6 +242,9 @@ class _Report:
         prefix = kind if prefix is None else prefix
         if not isinstance(table, dict) or not isinstance(table.get("type"), str):
             hint = f"one of: {', '.join(names(kind))}"
+            given = set(table) if isinstance(table, dict) else set()
+            fitting = [name for name in names(kind) if given and given <= set(keys_of(find(kind, name, folder)))]
+            hint += f"; `{prefix}.type={fitting[0]}` has {', '.join(sorted(given))}" if fitting else ""
             self.problems.append(f"{self.where(prefix)}: needs `type = NAME`, {hint}")
             return {}
         try:

@@ -132,9 +132,7 @@ def load_study(path: Path) -> StudyFile:
         raise UserError(f"{path}: no such study file; `rlvr recipes` shows the ones that come with rlvrlab")
     tree, text = read_toml(path)
     if "stages" not in tree and "recipe" not in tree:
-        raise UserError(
-            f"{path}: is no study (no recipe, no stages); a recipe is run by `rlvr train {path}`"
-        )
+        raise UserError(f"{path}: is no study (no recipe, no stages); a recipe is run by `rlvr train {path}`")
     try:
         study = Study.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
