@@ -109,6 +109,7 @@ def test_a_study_shows_chain_arms_and_decisions_and_stays_in_its_folder(records)
     assert [arm["name"] for arm in stage["arms"] if arm["chosen"]] == [ARMS[0]] and stage["decision"].startswith(
         "small"
     )
+    assert stage["status"] == "undecided", "the study went on, but its numbers decided nothing"
     assert found["stage_0"]["cells"][0][0]["value"] == 0.5
     names = {line["name"]: line.get("seeds", 1) for line in found["curves_0"]["main"]["series"]}
     assert names == {ARMS[0]: 2, ARMS[1]: 1}, "the trial that points out of the folder is not read"

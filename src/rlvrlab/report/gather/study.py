@@ -51,7 +51,7 @@ def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
         {
             "name": words(stage.get("name") or "?", 60),
             "question": words(stage.get("question") or "", 300),
-            "status": words(stage.get("status") or "?", 30),
+            "status": _standing(stage, as_table(decisions.get(str(stage.get("decision"))))),
             "needs": [words(one, 60) for one in as_list(stage.get("needs"))],
             "arms": [
                 {"name": words(arm.get("name") or "?", 80), "dropped": words(arm.get("dropped") or "", 200),
@@ -68,6 +68,12 @@ def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
     ]  # fmt: skip
     data = {"stages": boxes, **cautions(study), "from": place(STUDY, key="stages")}
     return section("chain", "chain", "Chain", data, STUDY)
+
+
+def _standing(stage: dict[str, Any], decision: dict[str, Any]) -> str:
+    """A stage's status; one whose numbers decided nothing is not called decided, though the study went on."""
+    status = words(stage.get("status") or "?", 30)
+    return "undecided" if status == "decided" and decision.get("outcome") == "undecided" else status
 
 
 def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: int) -> list[Section]:
