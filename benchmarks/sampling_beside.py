@@ -118,7 +118,7 @@ class Beside:
 
     async def _load(self, host: Any) -> None:
         start = time.perf_counter()
-        await load_adapter(host, NAME, self.adapter)
+        await load_adapter(host, NAME, str(self.adapter))
         self.facts.setdefault("load_adapter_s", round(time.perf_counter() - start, 3))
 
     def contenders(self, rows: int) -> dict[str, Callable[[list[Request]], Run]]:
