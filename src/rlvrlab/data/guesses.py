@@ -23,11 +23,16 @@ from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import Row, filled, read_rows
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.own_data import Answers
+from rlvrlab.envs.python_trees import parses
 from rlvrlab.errors import UserError, suggestion
 
 LOOKED_AT = 200
 """Rows by which a column is judged; all rows are counted."""
-PROMPTS = ("question", "prompt", "problem", "query", "input", "instruction", "text", "content")
+PROMPTS = ("question", "prompt", "problem", "query", "input", "instruction", "text", "content",
+           "description")  # fmt: skip
+TESTS = ("tests", "test_list", "test", "asserts", "unit_tests", "test_cases", "public_tests")
+PROGRAMS = ("solution", "canonical_solution", "code", "program", "completion", "response")
+"""Columns of programs, which may hold asserts of their own."""
 ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "solution", "completion", "gold",
            "expected", "tests", "test_list", "correct_answer", "correct_option", "correct", "key")  # fmt: skip
 CHOICES = ("choices", "options")
@@ -35,6 +40,8 @@ CHOICE = re.compile(r"(?:options?|choices?|opt|answer)?[ _]?([a-j]|[0-9])", re.I
 """A column that holds one of the choices: `A`, `option_b`, `choice1`."""
 NOT_GIVEN = {"path", "code"}
 """Keys of the environment that nobody gives beside a file."""
+ASSERT = re.compile(r"^assert\b", re.MULTILINE)
+"""A test that runs where it stands."""
 MARKS = ("\\frac", "\\sqrt", "^", "\\boxed", "$")
 
 
@@ -126,19 +133,37 @@ def _refuse_unknown(path: Path, given: Mapping[str, str], names: Sequence[str]) 
 def guessed(rows: Sequence[Row], given: Mapping[str, str]) -> dict[str, str]:
     """Keys of the environment `answers` that seem to fit; empty when nothing looks like a question and an answer."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    texts = [name for name in names if all(isinstance(row.get(name), str) for row in rows)]
+    tests = _tests_column(rows, names) if given.get("matcher", "code") == "code" and "answer" not in given else None
+    texts = [name for name in names if name != tests and all(isinstance(row.get(name), str) for row in rows)]
     prompt = given.get("prompt") or _named(PROMPTS, texts) or next(iter(texts), None)
     rest = [name for name in names if name != prompt]
-    answer = given.get("answer") or _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
+    answer = given.get("answer") or tests or _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
     if prompt is None or answer is None:
         return dict(given)
     lists = [name for name in rest if all(isinstance(row.get(name), list) for row in rows)]
-    choices = _named(CHOICES, lists) or _choice_columns([name for name in rest if name != answer])
+    others = [] if tests else [name for name in rest if name != answer]  # a program is no choice
+    choices = _named(CHOICES, [name for name in lists if name in others]) or _choice_columns(others)
     values = [row[answer] for row in rows if row.get(answer) not in (None, "")]  # none where a template is given
     keys = {"prompt": prompt, "answer": answer, "matcher": "choice" if choices else _matcher(values)}
     roles = [name for name in rest if all(str(row.get(name)).lower() in SPLITS for row in rows)]
     keys |= {"choices": choices} if choices else {}
     return keys | ({"split": roles[0]} if roles and roles[0] != "split" else {}) | dict(given)
+
+
+def _tests_column(rows: Sequence[Row], names: Sequence[str]) -> str | None:
+    """The column whose every value is asserts, one text or a list: an answer is right where they hold.
+
+    A solution beside it is one right answer of many, so its text must not decide.
+    """
+    texts = {name: [_as_text(row[name]) for row in rows if row.get(name) not in (None, "")] for name in names}
+    found = [name for name in names if texts[name] and all("assert " in text for text in texts[name])]
+    sure = [name for name in found if all(ASSERT.search(text) and parses(text) for text in texts[name])]
+    other = [name for name in sure if name.lower() not in (*PROMPTS, *PROGRAMS)]
+    return _named(TESTS, found) or next(iter(other), None)
+
+
+def _as_text(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _choice_columns(names: Sequence[str]) -> str | None:

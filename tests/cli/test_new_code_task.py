@@ -1,0 +1,70 @@
+"""`rlvr new task` on rows of programs: tests decide, and the recipe that is written runs as it is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import errors, inside
+
+from rlvrlab.data.guesses import guessed, look_at
+
+
+def code_rows(size: int, one_text: bool = False) -> list[dict[str, Any]]:
+    """Functions that add a number, with two asserts and a solution each."""
+    asserts = [[f"assert add{i}(1) == {1 + i}", f"assert add{i}(0) == {i}"] for i in range(size)]
+    return [
+        {
+            "question": f"Write add{i}(a), which returns a plus {i}.",
+            "tests": "\n".join(tests) if one_text else tests,
+            "solution": f"def add{i}(a):\n    return a + {i}",
+        }
+        for i, tests in enumerate(asserts)
+    ]
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("one_text", [False, True])
+@pytest.mark.parametrize("called", ["tests", "checks", "test_list"])
+def test_rows_with_tests_are_judged_by_them_and_not_by_the_text_of_a_solution(one_text, called, tmp_path) -> None:
+    rows = [{called if key == "tests" else key: value for key, value in row.items()} for row in code_rows(8, one_text)]
+    keys = look_at(write_rows(tmp_path / "rows.jsonl", rows)).keys
+    assert keys == {"prompt": "question", "answer": called, "matcher": "code"}
+    last_first = [dict(reversed(row.items())) for row in rows]
+    assert guessed(last_first, {}) == keys, "whatever the order of the columns"
+
+
+def test_asserts_in_questions_and_solutions_are_no_tests(tmp_path) -> None:
+    told = [{**row, "question": f"{row['question']}\n{row['tests'][0]}"} for row in code_rows(4)]
+    assert guessed(told, {})["answer"] == "tests"
+    bare = [{"question": row["question"], "answer": "a"} for row in told]
+    assert guessed(bare, {}) == {"prompt": "question", "answer": "answer", "matcher": "exact"}
+    tried = [{**row, "solution": f"{row['solution']}\n{row['tests'][0]}"} for row in code_rows(4)]
+    assert guessed([{"solution": row.pop("solution"), **row} for row in tried], {})["answer"] == "tests"
+
+
+def test_what_is_said_about_the_answer_goes_before_a_column_of_tests() -> None:
+    assert guessed(code_rows(4), {"answer": "solution"})["matcher"] == "exact"
+    assert guessed(code_rows(4), {"matcher": "exact"})["answer"] == "solution"
+    assert guessed(code_rows(4), {"matcher": "code"})["answer"] == "tests"
+
+
+def test_one_broken_row_does_not_turn_tests_into_texts() -> None:
+    rows = code_rows(4, one_text=True)
+    rows[2]["tests"] = "assert add2(1 == 3"
+    assert guessed(rows, {})["answer"] == "tests", "the row is named when it is read"
+
+
+@pytest.mark.parametrize("tests", ["def test_it():\n    assert add(1) == 2", "M = {}\ndef check(f):\n    assert f(1)"])
+def test_tests_that_nothing_calls_are_refused(tests, tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"question": f"{i}: add one", "tests": tests, "solution": "def add(a): return 7"} for i in range(40)]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    words = ("check", "env", "answers", "path=rows.jsonl", "answer=tests", "matcher=code")
+    (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+    assert "rows.jsonl:1: column 'tests': no test runs, since all stand inside functions" in line
