@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +70,23 @@ def test_tests_that_nothing_calls_are_refused(tests, tmp_path, monkeypatch, caps
     words = ("check", "env", "answers", "path=rows.jsonl", "answer=tests", "matcher=code")
     (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
     assert "rows.jsonl:1: column 'tests': no test runs, since all stand inside functions" in line
+
+
+def made_recipe(folder: Path, monkeypatch, capsys, *words: str) -> dict[str, Any]:
+    done = inside(monkeypatch, capsys, "new", "task", "mine", "--data", "rows.jsonl", *words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return tomllib.loads((folder / "mine.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("said", [(), ("matcher=code", "answer=tests")])
+def test_the_recipe_of_a_code_task_and_its_check_run_as_they_are_written(said, tmp_path, monkeypatch, capsys) -> None:
+    write_rows(tmp_path / "rows.jsonl", code_rows(80))
+    recipe = made_recipe(tmp_path, monkeypatch, capsys, *said)
+    assert "style" not in recipe["env"] and recipe["env"]["matcher"] == "code"
+    longest = len("```python\ndef add79(a):\n    return a + 79\n```\n")
+    assert longest < recipe["rollout"]["max_tokens"] <= longest + 8, "the longest solution fits, with its block"
+    line = next(line for line in (tmp_path / "mine.py").read_text().splitlines() if "rlvr check reward" in line)
+    done = inside(monkeypatch, capsys, *shlex.split(line)[1:], folder=tmp_path)
+    assert done.returncode == 0 and "style" not in line, done.stderr
+    done = inside(monkeypatch, capsys, "check", "recipe", "mine.toml", folder=tmp_path)
+    assert done.returncode == 0, done.stderr

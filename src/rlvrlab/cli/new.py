@@ -78,12 +78,12 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
             told = ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in guesses.items())
             click.echo(printable(f"guessed from {raw.rows} rows with the columns {columns}: {told}"))
     settings = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
-    bare = [] if "style" in given else ["--set style=bare"]
-    check = " ".join(["--env answers", *settings, *bare]).replace('"', "")
+    bare = "style" not in given and not (data and raw.in_a_block)
+    check = " ".join(["--env answers", *settings, *(["--set style=bare"] if bare else [])]).replace('"', "")
     recipe = _template("task.toml.txt").replace("ENV", "\n".join(lines))
     for word, value in (OWN | _sizes(raw) if data else MADE).items():
         recipe = recipe.replace(word, value)
-    if "style" in given:  # among the lines of [env] already
+    if not bare:  # given, and so among the lines of [env] already, or the answer has a place of its own
         recipe = "".join(line for line in recipe.splitlines(True) if not line.startswith('style = "bare"  '))
     files = {
         **made,

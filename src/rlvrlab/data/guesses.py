@@ -21,10 +21,12 @@ from rlvrlab.data.rows import is_problem_row
 from rlvrlab.envs.amounts import amount
 from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import Row, filled, read_rows
+from rlvrlab.envs.matchers import MATCHERS
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.own_data import Answers
 from rlvrlab.envs.python_trees import parses
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.extract import python_block
 
 LOOKED_AT = 200
 """Rows by which a column is judged; all rows are counted."""
@@ -38,6 +40,8 @@ ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "s
 CHOICES = ("choices", "options")
 CHOICE = re.compile(r"(?:options?|choices?|opt|answer)?[ _]?([a-j]|[0-9])", re.IGNORECASE)
 """A column that holds one of the choices: `A`, `option_b`, `choice1`."""
+FENCE = len(python_block(""))
+"""Bytes around a program in its block."""
 NOT_GIVEN = {"path", "code"}
 """Keys of the environment that nobody gives beside a file."""
 ASSERT = re.compile(r"^assert\b", re.MULTILINE)
@@ -74,8 +78,13 @@ class Raw:
         return {"prompt", "answer"} <= self.keys.keys()
 
     longest_answer: int | None = None
-    """Bytes of the longest right answer looked at: no tokenizer makes more tokens of it. None where the answer column
-    holds no answers but tests, or is not known."""
+    """Bytes of the longest right answer looked at: no tokenizer makes more tokens of it. None where no right answer is
+    known: the answer column is not, or it holds tests and there are no solutions."""
+
+    @property
+    def in_a_block(self) -> bool:
+        """Whether answers stand in a block, as programs and queries do; then no style says where."""
+        return _in_a_block(self.keys)
 
     @property
     def recipe_lines(self) -> list[str]:
@@ -100,13 +109,19 @@ def look_at(path: Path, given: Mapping[str, str] | None = None) -> Raw:
 
 
 def _longest(rows: Sequence[Row], keys: Mapping[str, str]) -> int | None:
-    if "answer" not in keys or keys.get("matcher") == "code":
+    if "answer" not in keys:
         return None
+    column = "solution" if keys.get("matcher") == "code" else keys["answer"]
+    around = FENCE if _in_a_block(keys) else 0
     lengths = []
     for row in rows:
         with suppress(KeyError, ValueError, TypeError):  # a row that cannot be read is told when it is used
-            lengths.append(len(str(filled(keys["answer"], row)).encode()))
+            lengths.append(len(str(filled(column, row)).encode()) + around)
     return max(lengths, default=None)
+
+
+def _in_a_block(keys: Mapping[str, str]) -> bool:
+    return keys.get("matcher") in MATCHERS and bool(MATCHERS[keys["matcher"]].block)
 
 
 def _refuse_unknown(path: Path, given: Mapping[str, str], names: Sequence[str]) -> None:
