@@ -90,3 +90,14 @@ def test_the_recipe_of_a_code_task_and_its_check_run_as_they_are_written(said, t
     assert done.returncode == 0 and "style" not in line, done.stderr
     done = inside(monkeypatch, capsys, "check", "recipe", "mine.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("solution", [{}, {"solution": ""}])
+def test_a_file_without_solutions_makes_a_recipe_without_sft(solution, tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"prompt": row["question"], "tests": row["tests"], **solution} for row in code_rows(80)]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    recipe = made_recipe(tmp_path, monkeypatch, capsys)
+    assert recipe["phases"] == ["grpo"] and "sft" not in recipe
+    assert "# no sft: there are no right answers to show" in (tmp_path / "mine.toml").read_text()
+    done = inside(monkeypatch, capsys, "check", "recipe", "mine.toml", folder=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -116,8 +116,9 @@ def _longest(rows: Sequence[Row], keys: Mapping[str, str]) -> int | None:
     lengths = []
     for row in rows:
         with suppress(KeyError, ValueError, TypeError):  # a row that cannot be read is told when it is used
-            lengths.append(len(str(filled(column, row)).encode()) + around)
-    return max(lengths, default=None)
+            lengths.append(len(str(filled(column, row)).encode()))
+    longest = max(lengths, default=0)
+    return longest + around if longest else None
 
 
 def _in_a_block(keys: Mapping[str, str]) -> bool:

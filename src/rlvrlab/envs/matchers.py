@@ -315,7 +315,8 @@ class Code(Matcher):
             raise ValueError("no test calls a function")
         if not any(_runs(node) for tree in trees for node in tree.body):
             raise ValueError("no test runs, since all stand inside functions that nothing calls; write asserts alone")
-        return {"entry_point": Counter(called).most_common(1)[0][0], "tests": tests, "solution": row.get("solution")}
+        solution = row.get("solution") or None  # an empty cell of a table is no program
+        return {"entry_point": Counter(called).most_common(1)[0][0], "tests": tests, "solution": solution}
 
     def read(self, reference: Any, text: str) -> Found:
         """The last block in Python."""
