@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -101,3 +102,17 @@ def test_a_file_without_solutions_makes_a_recipe_without_sft(solution, tmp_path,
     assert "# no sft: there are no right answers to show" in (tmp_path / "mine.toml").read_text()
     done = inside(monkeypatch, capsys, "check", "recipe", "mine.toml", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_check_recipe_refuses_phases_that_training_refuses(tmp_path, monkeypatch, capsys) -> None:
+    rows = [{"prompt": row["question"], "tests": row["tests"]} for row in code_rows(80)]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    made_recipe(tmp_path, monkeypatch, capsys)
+    refused = "sft: environment 'answers' has no reference answers; leave the phase out"
+    for verb in (("check", "recipe"), ("train",)):
+        done = inside(monkeypatch, capsys, *verb, "mine.toml", "phases=['sft', 'grpo']", folder=tmp_path)
+        assert done.returncode and refused in done.stderr and "fine" not in done.stdout.split(" ")
+    monkeypatch.setattr("rlvrlab.train.lookups.MOST_S", 0.0)
+    words = ("check", "recipe", "mine.toml", "phases=['sft', 'grpo']", "reward.type=binary")
+    done = inside(monkeypatch, capsys, *words, folder=tmp_path)
+    assert re.search(r"phases: not checked: all problems take about \d+ s to draw; a run checks", done.stdout)
