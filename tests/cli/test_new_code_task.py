@@ -116,3 +116,21 @@ def test_check_recipe_refuses_phases_that_training_refuses(tmp_path, monkeypatch
     words = ("check", "recipe", "mine.toml", "phases=['sft', 'grpo']", "reward.type=binary")
     done = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert re.search(r"phases: not checked: all problems take about \d+ s to draw; a run checks", done.stdout)
+
+
+def test_check_recipe_counts_problems_and_warns_of_too_few(tmp_path, monkeypatch, capsys) -> None:
+    write_rows(tmp_path / "rows.jsonl", code_rows(40))
+    made_recipe(tmp_path, monkeypatch, capsys)
+    told = json.loads(inside(monkeypatch, capsys, "check", "recipe", "mine.toml", "--json", folder=tmp_path).stdout)
+    train, dev, test = (told["problems"][role] for role in ("train", "dev", "test"))
+    assert train + dev + test == 40 and 0 < dev < 20 and 0 < test < 20
+    done = inside(monkeypatch, capsys, "check", "recipe", "mine.toml", folder=tmp_path)
+    assert f"env, dev problems: found: {dev} of answers (all that there are, of the 50 asked for)" in done.stdout
+    assert f"env, test problems: found: {test} of answers" in done.stdout and done.returncode == 0
+    few = [f"warning: {count} {role} problems: on fewer than 20 hardly any" for role, count in told["problems"].items()]
+    assert [line.partition(" gain")[0] for line in done.stderr.splitlines()] == few[1:]
+    assert done.stderr.count("add rows") == 2
+    write_rows(tmp_path / "rows.jsonl", code_rows(400))
+    done = inside(monkeypatch, capsys, "check", "recipe", "mine.toml", "data.dev_size=4", folder=tmp_path)
+    (line,) = done.stderr.splitlines()
+    assert "4 dev problems" in line and "raise data.dev_size" in line
