@@ -48,20 +48,20 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.explain import unusual
     from rlvrlab.recipe.parse import flatten
-    from rlvrlab.train.lookups import lookups
+    from rlvrlab.train.lookups import lookups, too_few
 
     resolved = load_recipe(path, overrides)
-    found = lookups(resolved)
+    found, problems = lookups(resolved)
     wrong = [one for one in found if one.state == "wrong"]
     if as_json:
-        print_json({**resolved.config(), "lookups": [one._asdict() for one in found]})
+        print_json({**resolved.config(), "lookups": [one._asdict() for one in found], "problems": problems})
         return 1 if wrong else 0
     changed = len(dict(flatten(resolved.given())))
     told = f"({changed} keys set, {len(resolved.origins) - changed} defaults)"
     click.echo(f"{path}: {'every key is fine, but see below' if wrong else 'fine'} {told}")
     for one in found:
         click.echo(printable(f"  {one.what}: {one.state}: {one.words}"), err=one.state == "wrong")
-    for words in unusual(resolved):
+    for words in (*unusual(resolved), *too_few(resolved, problems)):
         click.echo(f"warning: {words}", err=True)
     return 1 if wrong else 0
 

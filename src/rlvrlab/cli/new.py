@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,9 @@ MADE = {"SFT_STEPS": "16              # the made questions need no more", "GRPO_
 OWN = {"SFT_STEPS": "30              # until some answers are right: GRPO needs right ones among wrong ones",
        "GRPO_STEPS": "40"}  # fmt: skip
 """Steps of a task with made questions, and of one with data of the user's own."""
+UNSHOWN = """["grpo"]         # no sft: there are no right answers to show; a column `solution` would bring them.
+# GRPO alone needs a policy that is right now and then, which nano is not: see engine.model."""
+"""Phases where the file has tests and no solutions."""
 REFERENCES, LEAST_REFERENCES = 64, 8
 """Right answers that SFT is shown: at most so many, and of a small file a quarter, so that GRPO has rows of its own."""
 TOKENS, MOST_TOKENS = 16, 1024
@@ -60,6 +63,7 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
     given = {key: str(value) for key, value in parse_overrides(keys).items()}
     made = {} if data else {f"{name}.jsonl": _made_questions()}
     _refuse_taken([f"{name}.py", f"{name}.toml", *made])
+    raw = None
     if data is None:
         lines = ["[env]", 'type = "answers"', f'path = "{name}.jsonl"', 'prompt = "question"', 'answer = "answer"',
                  'matcher = "exact"']  # fmt: skip
@@ -78,13 +82,9 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
             told = ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in guesses.items())
             click.echo(printable(f"guessed from {raw.rows} rows with the columns {columns}: {told}"))
     settings = [f"--set {line.replace(' = ', '=', 1)}" for line in lines[2:]]
-    bare = [] if "style" in given else ["--set style=bare"]
-    check = " ".join(["--env answers", *settings, *bare]).replace('"', "")
-    recipe = _template("task.toml.txt").replace("ENV", "\n".join(lines))
-    for word, value in (OWN | _sizes(raw) if data else MADE).items():
-        recipe = recipe.replace(word, value)
-    if "style" in given:  # among the lines of [env] already
-        recipe = "".join(line for line in recipe.splitlines(True) if not line.startswith('style = "bare"  '))
+    bare = "style" not in given and not (raw and raw.in_a_block)
+    check = " ".join(["--env answers", *settings, *(["--set style=bare"] if bare else [])]).replace('"', "")
+    recipe = _task_recipe(lines, raw, bare)
     files = {
         **made,
         f"{name}.py": _template("reward.py.txt").replace("CHECK", check).replace("NAME", name),
@@ -134,6 +134,20 @@ def _missing(engine: str) -> str:
     if looked_up is None or looked_up.state == "found":
         return ""
     return f"the engine {engine} needs {cls.needs}; {looked_up.words}"
+
+
+def _task_recipe(lines: Sequence[str], raw: Raw | None, bare: bool) -> str:
+    """The recipe of a task with these lines of [env]: with SFT where right answers are known, with a style for some."""
+    recipe = _template("task.toml.txt").replace("ENV", "\n".join(lines))
+    shown = raw is None or raw.longest_answer is not None
+    if not shown:
+        recipe = re.sub(r"\[sft\]\n(.+\n)+\n", "", recipe)
+    if not bare:  # given, and so among the lines of [env] already, or the answer has a place of its own
+        recipe = "".join(line for line in recipe.splitlines(True) if not line.startswith('style = "bare"  '))
+    words = {"PHASES": '["sft", "grpo"]' if shown else UNSHOWN, **(OWN | _sizes(raw) if raw else MADE)}
+    for word, value in words.items():
+        recipe = recipe.replace(word, value)
+    return recipe
 
 
 def _sizes(raw: Raw) -> dict[str, str]:

@@ -21,20 +21,31 @@ from rlvrlab.data.rows import is_problem_row
 from rlvrlab.envs.amounts import amount
 from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import Row, filled, read_rows
+from rlvrlab.envs.matchers import MATCHERS
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.own_data import Answers
+from rlvrlab.envs.python_trees import parses
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.judge.extract import python_block
 
 LOOKED_AT = 200
 """Rows by which a column is judged; all rows are counted."""
-PROMPTS = ("question", "prompt", "problem", "query", "input", "instruction", "text", "content")
+PROMPTS = ("question", "prompt", "problem", "query", "input", "instruction", "text", "content",
+           "description")  # fmt: skip
+TESTS = ("tests", "test_list", "test", "asserts", "unit_tests", "test_cases", "public_tests")
+PROGRAMS = ("solution", "canonical_solution", "code", "program", "completion", "response")
+"""Columns of programs, which may hold asserts of their own."""
 ANSWERS = ("answer", "final_answer", "target", "label", "output", "response", "solution", "completion", "gold",
            "expected", "tests", "test_list", "correct_answer", "correct_option", "correct", "key")  # fmt: skip
 CHOICES = ("choices", "options")
 CHOICE = re.compile(r"(?:options?|choices?|opt|answer)?[ _]?([a-j]|[0-9])", re.IGNORECASE)
 """A column that holds one of the choices: `A`, `option_b`, `choice1`."""
+FENCE = len(python_block(""))
+"""Bytes around a program in its block."""
 NOT_GIVEN = {"path", "code"}
 """Keys of the environment that nobody gives beside a file."""
+ASSERT = re.compile(r"^assert\b", re.MULTILINE)
+"""A test that runs where it stands."""
 MARKS = ("\\frac", "\\sqrt", "^", "\\boxed", "$")
 
 
@@ -67,8 +78,13 @@ class Raw:
         return {"prompt", "answer"} <= self.keys.keys()
 
     longest_answer: int | None = None
-    """Bytes of the longest right answer looked at: no tokenizer makes more tokens of it. None where the answer column
-    holds no answers but tests, or is not known."""
+    """Bytes of the longest right answer looked at: no tokenizer makes more tokens of it. None where no right answer is
+    known: the answer column is not, or it holds tests and there are no solutions."""
+
+    @property
+    def in_a_block(self) -> bool:
+        """Whether answers stand in a block, as programs and queries do; then no style says where."""
+        return _in_a_block(self.keys)
 
     @property
     def recipe_lines(self) -> list[str]:
@@ -93,13 +109,20 @@ def look_at(path: Path, given: Mapping[str, str] | None = None) -> Raw:
 
 
 def _longest(rows: Sequence[Row], keys: Mapping[str, str]) -> int | None:
-    if "answer" not in keys or keys.get("matcher") == "code":
+    if "answer" not in keys:
         return None
+    column = "solution" if keys.get("matcher") == "code" else keys["answer"]
+    around = FENCE if _in_a_block(keys) else 0
     lengths = []
     for row in rows:
         with suppress(KeyError, ValueError, TypeError):  # a row that cannot be read is told when it is used
-            lengths.append(len(str(filled(keys["answer"], row)).encode()))
-    return max(lengths, default=None)
+            lengths.append(len(str(filled(column, row)).encode()))
+    longest = max(lengths, default=0)
+    return longest + around if longest else None
+
+
+def _in_a_block(keys: Mapping[str, str]) -> bool:
+    return keys.get("matcher") in MATCHERS and bool(MATCHERS[keys["matcher"]].block)
 
 
 def _refuse_unknown(path: Path, given: Mapping[str, str], names: Sequence[str]) -> None:
@@ -126,19 +149,37 @@ def _refuse_unknown(path: Path, given: Mapping[str, str], names: Sequence[str]) 
 def guessed(rows: Sequence[Row], given: Mapping[str, str]) -> dict[str, str]:
     """Keys of the environment `answers` that seem to fit; empty when nothing looks like a question and an answer."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    texts = [name for name in names if all(isinstance(row.get(name), str) for row in rows)]
+    tests = _tests_column(rows, names) if given.get("matcher", "code") == "code" and "answer" not in given else None
+    texts = [name for name in names if name != tests and all(isinstance(row.get(name), str) for row in rows)]
     prompt = given.get("prompt") or _named(PROMPTS, texts) or next(iter(texts), None)
     rest = [name for name in names if name != prompt]
-    answer = given.get("answer") or _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
+    answer = given.get("answer") or tests or _named(ANSWERS, rest) or (rest[0] if len(rest) == 1 else None)
     if prompt is None or answer is None:
         return dict(given)
     lists = [name for name in rest if all(isinstance(row.get(name), list) for row in rows)]
-    choices = _named(CHOICES, lists) or _choice_columns([name for name in rest if name != answer])
+    others = [] if tests else [name for name in rest if name != answer]  # a program is no choice
+    choices = _named(CHOICES, [name for name in lists if name in others]) or _choice_columns(others)
     values = [row[answer] for row in rows if row.get(answer) not in (None, "")]  # none where a template is given
     keys = {"prompt": prompt, "answer": answer, "matcher": "choice" if choices else _matcher(values)}
     roles = [name for name in rest if all(str(row.get(name)).lower() in SPLITS for row in rows)]
     keys |= {"choices": choices} if choices else {}
     return keys | ({"split": roles[0]} if roles and roles[0] != "split" else {}) | dict(given)
+
+
+def _tests_column(rows: Sequence[Row], names: Sequence[str]) -> str | None:
+    """The column whose every value is asserts, one text or a list: an answer is right where they hold.
+
+    A solution beside it is one right answer of many, so its text must not decide.
+    """
+    texts = {name: [_as_text(row[name]) for row in rows if row.get(name) not in (None, "")] for name in names}
+    found = [name for name in names if texts[name] and all("assert " in text for text in texts[name])]
+    sure = [name for name in found if all(ASSERT.search(text) and parses(text) for text in texts[name])]
+    other = [name for name in sure if name.lower() not in (*PROMPTS, *PROGRAMS)]
+    return _named(TESTS, found) or next(iter(other), None)
+
+
+def _as_text(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _choice_columns(names: Sequence[str]) -> str | None:

@@ -313,7 +313,10 @@ class Code(Matcher):
         called = [name.id for name in calls if isinstance(name, ast.Name) and name.id not in vars(builtins)]
         if not called:
             raise ValueError("no test calls a function")
-        return {"entry_point": Counter(called).most_common(1)[0][0], "tests": tests, "solution": row.get("solution")}
+        if not any(_runs(node) for tree in trees for node in tree.body):
+            raise ValueError("no test runs, since all stand inside functions that nothing calls; write asserts alone")
+        solution = row.get("solution") or None  # an empty cell of a table is no program
+        return {"entry_point": Counter(called).most_common(1)[0][0], "tests": tests, "solution": solution}
 
     def read(self, reference: Any, text: str) -> Found:
         """The last block in Python."""
@@ -330,6 +333,12 @@ class Code(Matcher):
     def wrong(self, reference: Any) -> str:
         """A function that returns nothing."""
         return f"def {reference['entry_point']}(*arguments):\n    return None"
+
+
+def _runs(node: ast.stmt) -> bool:
+    """Whether a statement tests something where it stands: what a function or class holds waits."""
+    waits = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return not isinstance(node, waits) and any(isinstance(one, ast.Assert | ast.Call) for one in ast.walk(node))
 
 
 MATCHERS: dict[str, Matcher] = {

@@ -39,10 +39,15 @@ def ready(has: Supplies) -> Lab:
     """The same from what is there already; the user's own code is tried first, since a policy may take long to load."""
     try_own_code(has)
     lab = with_policy(has)
-    check_phases(lab)
-    if words := lab.table.cannot_learn([p.prompt for p in lab.train], [p.prompt for p in lab.dev]):
-        raise UserError(words)
+    refuse_unworkable(lab)
     return lab
+
+
+def refuse_unworkable(has: Supplies) -> None:
+    """Refuse what cannot be trained, as far as that is known without the policy."""
+    check_phases(has)
+    if words := has.table.cannot_learn([p.prompt for p in has.train], [p.prompt for p in has.dev]):
+        raise UserError(words)
 
 
 def note_long_references(lab: Lab) -> None:
@@ -76,34 +81,34 @@ def note_untrained_tokens(lab: Lab) -> None:
         note("warning", f"engine.model: {what}: it will write other tokens in their place; {remedy}")
 
 
-def check_phases(lab: Lab) -> None:
+def check_phases(has: Supplies) -> None:
     """Whatever cannot work in an on-line phase is said before anything is trained.
 
     Stages must fit the phase and the data, and a guard must have something to protect.
     """
-    phases = [lab.resolved.phase(name) for name in lab.recipe.phases]
-    if lab.credit is not None and lab.credit.follows and not isinstance(lab.env, FollowsPrograms):
-        why = f"compares what programs do, and {lab.env.name!r} runs none"
+    phases = [has.resolved.phase(name) for name in has.recipe.phases]
+    if has.credit is not None and has.credit.follows and not isinstance(has.env, FollowsPrograms):
+        why = f"compares what programs do, and {has.env.name!r} runs none"
         raise UserError(f"credit.type: {why}; take an environment of programs, or another credit")
-    tools = isinstance(lab.env, BaseEnvironment) and lab.env.uses_tools
-    if lab.shape is not None and tools != (lab.shape.boundary == "turns"):
+    tools = isinstance(has.env, BaseEnvironment) and has.env.uses_tools
+    if has.shape is not None and tools != (has.shape.boundary == "turns"):
         # Answers branch between turns where there are tools, and within the one turn where there are none.
-        why = f"{lab.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
+        why = f"{has.env.name!r} has {'tools' if tools else 'no tools, so its answers are one turn'}"
         allowed = '"turns"' if tools else '"lines" or "tokens"'
-        raise UserError(f'credit.boundary: "{lab.shape.boundary}": {why}; use {allowed}')
+        raise UserError(f'credit.boundary: "{has.shape.boundary}": {why}; use {allowed}')
     if tools:
-        _check_tools(lab, phases)
-    if lab.surgery is not None and not lab.surgery.needs_pass_rates:
-        lab.grouping.names(lab.train, Difficulty())  # a problem whose group is not known is told before training
+        _check_tools(has, phases)
+    if has.surgery is not None and not has.surgery.needs_pass_rates:
+        has.grouping.names(has.train, Difficulty())  # a problem whose group is not known is told before training
     for phase in phases:
-        phase.check(lab)
-        if not phase.online or not lab.remembers:
+        phase.check(has)
+        if not phase.online or not has.remembers:
             continue
-        stages = lab.stages(phase.steps)
-        if lab.guard is None:
+        stages = has.stages(phase.steps)
+        if has.guard is None:
             continue
-        check_skills("guard.protected", lab.guard.protected, lab.train)
-        if not any(protected_in(stage, stages, lab.guard) for stage in stages):
+        check_skills("guard.protected", has.guard.protected, has.train)
+        if not any(protected_in(stage, stages, has.guard) for stage in stages):
             raise UserError(
                 f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
                 'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
@@ -111,14 +116,14 @@ def check_phases(lab: Lab) -> None:
             )
 
 
-def _check_tools(lab: Lab, phases: Sequence[Phase]) -> None:
+def _check_tools(has: Supplies, phases: Sequence[Phase]) -> None:
     """What would train on the results of tools as if the policy had written them is refused."""
-    shown = isinstance(lab.env, ShowsTurns)
+    shown = isinstance(has.env, ShowsTurns)
     blind = [phase.name for phase in phases if not (phase.trains_turns and (phase.online or shown))]
     if blind:
         remedy = "allowed: on-line phases" + (" and sft" if shown else "")
-        raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {lab.env.name!r} has tools; {remedy}")
-    if lab.credit is not None and lab.credit.needs_sampling:
+        raise UserError(f"phases: {blind[0]!r} trains on whole answers, and {has.env.name!r} has tools; {remedy}")
+    if has.credit is not None and has.credit.needs_sampling:
         remedy = "with tools take an estimator and interventions that only cut"
         raise UserError(f"credit: as set here it writes answers anew in one turn; {remedy}")
 

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Supplies:
-    """Recipe, environment, reward and problems: what is there before a policy is loaded, which may take long."""
+    """Recipe, environment, reward, problems and the plug-ins that shape updates: all but the policy.
+
+    A policy may take long to load, so whatever can be refused without one is refused by this.
+    """
 
     resolved: Resolved
     env: Environment
@@ -56,13 +59,6 @@ class Supplies:
         facts |= {"train": _by_content(self.train), "dev": _by_content(self.dev)}
         facts |= {"test": _by_content(self.test)} if self.test else {}
         return facts | {"files": dict(self.files)} if self.files else facts
-
-
-@dataclass(frozen=True)
-class Lab(Supplies):
-    """All that a run needs: its supplies, the policy, and the plug-ins that shape updates."""
-
-    engine: Engine = field(kw_only=True)
 
     @cached_property
     def table(self) -> EngineTable:
@@ -118,6 +114,13 @@ class Lab(Supplies):
         plugged = (self.protocol, self.surgery, self.guard)
         learns = self.credit is not None and self.credit.remembers
         return bool(self.recipe.pipeline.lag) or learns or any(one is not None for one in plugged)
+
+
+@dataclass(frozen=True)
+class Lab(Supplies):
+    """All that a run needs: its supplies and the policy."""
+
+    engine: Engine = field(kw_only=True)
 
     @property
     def sampling(self) -> Sampling:

@@ -2,29 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args
 
 from rlvrlab.data.roles import Use
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
 from rlvrlab.notes import hearing
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.checks import owns, try_own_code
-from rlvrlab.train.lab import build_supplies, places_of
+from rlvrlab.train.checks import owns, refuse_unworkable, try_own_code
+from rlvrlab.train.lab import Supplies, build_supplies, places_of
 from rlvrlab.types import Role
 
 ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
+FEW, MOST_S = 32, 5.0
+"""Problems by which the time of all is told, and the most seconds that are spent on drawing all."""
+ENOUGH = 20
+"""Problems below which a warning says that nothing can be shown on them."""
 
 
-def lookups(resolved: Resolved) -> list[Lookup]:
-    """Everything that can be looked up without loading a model; problems are read from one of each role."""
+class LookedUp(NamedTuple):
+    """What was looked up."""
+
+    found: list[Lookup]
+    problems: dict[Role, int]
+    """By role, how many problems a run would have; empty where that is not soon known."""
+
+
+def lookups(resolved: Resolved) -> LookedUp:
+    """Everything that can be looked up without loading a model; all problems are drawn where that is soon done."""
     found = list(resolved.build("engine").lookups())
     try:
         env = resolved.build("env")
     except UserError as error:
-        return [*found, Lookup("env", "wrong", str(error))]
-    found += [_problems(resolved, env, role) for role in ROLES]
-    return found if any(one.state == "wrong" for one in found) else found + _own_code(resolved)
+        return LookedUp([*found, Lookup("env", "wrong", str(error))], {})
+    roles = {role: _problems(resolved, env, role) for role in ROLES}
+    if any(one.state == "wrong" for one in (*found, *roles.values())):
+        return LookedUp([*found, *roles.values()], {})
+    own = any(owns(resolved.recipe))
+    if not own and (seconds := _seconds_to_draw(resolved, env)) > MOST_S:
+        why = f"all problems take about {seconds:.0f} s to draw; a run checks them before it begins"
+        return LookedUp([*found, *roles.values(), Lookup("phases", "not checked", why)], {})
+    try:
+        has = build_supplies(resolved)
+    except UserError as error:
+        return LookedUp([*found, *roles.values(), Lookup("data", "wrong", str(error))], {})
+    counts: dict[Role, int] = {"train": len(has.train), "dev": len(has.dev)}
+    counts |= {"test": len(has.test)} if has.tests else {}
+    told = [_counted(resolved, env, role, count) for role, count in counts.items()]
+    return LookedUp([*found, *told, *_as_before_training(has, own)], counts)
+
+
+def too_few(resolved: Resolved, problems: Mapping[Role, int]) -> list[str]:
+    """In words, which roles have so few problems that an evaluation on them shows nothing."""
+    few = {role: count for role, count in problems.items() if role != "train" and count < ENOUGH}
+    return [
+        f"{count} {role} {'problem' if count == 1 else 'problems'}: on fewer than {ENOUGH} hardly any gain can be told "
+        f"from chance; {'raise ' + _size_key(role) if count >= (_asked(resolved, role) or count + 1) else 'add rows'}"
+        for role, count in few.items()
+    ]
+
+
+def _size_key(role: Role) -> str:
+    return "eval.test_size" if role == "test" else f"data.{role}_size"
+
+
+def _asked(resolved: Resolved, role: Role) -> int:
+    """How many problems of a role the recipe asks for; 0: all of its file."""
+    recipe = resolved.recipe
+    return {"train": recipe.data.train_size, "dev": recipe.data.dev_size, "test": recipe.eval.test_size}[role]
+
+
+def _counted(resolved: Resolved, env: Any, role: Role, count: int) -> Lookup:
+    """How many problems of a role there are, and where they come from."""
+    file = getattr(resolved.recipe.data, f"{role}_file")
+    if file is not None:
+        paths = ", ".join(map(str, places_of(resolved, file)))
+        return Lookup(f"data.{role}_file", "found", f"{count} problems of {paths}")
+    asked = _asked(resolved, role)
+    limit = f"all that there are, of the {asked} asked for" if count < asked else f"{_size_key(role)}"
+    return Lookup(f"env, {role} problems", "found", f"{count} of {env.name} ({limit})")
 
 
 def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
@@ -43,14 +101,29 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
     return Lookup(f"env, {role} problems", "found", f"{env.name} has some")
 
 
-def _own_code(resolved: Resolved) -> list[Lookup]:
-    """The user's own verifier and reward, tried as before training; nothing where all is built in."""
-    if not any(owns(resolved.recipe)):
-        return []
+def _seconds_to_draw(resolved: Resolved, env: Any) -> float:
+    """About how long it takes to draw the problems that no file holds, by the time of a few of them."""
+    data, roles = resolved.recipe.data, get_args(Role)
+    drawn = sum(_asked(resolved, role) for role in roles if getattr(data, f"{role}_file") is None)
+    began = time.perf_counter()
+    env.problems("train", 1, data.seed)
+    one = time.perf_counter() - began
+    env.problems("train", 1 + FEW, data.seed)
+    more = time.perf_counter() - began - 2 * one  # without what every call costs, however many it draws
+    return one + max(more, 0.0) * drawn / FEW
+
+
+def _as_before_training(has: Supplies, own: bool) -> list[Lookup]:
+    """What a run refuses before it trains: the user's own code is tried, then the phases are checked."""
     told: list[str] = []
+    what = "own code"
     try:
         with hearing(lambda _, words: told.append(words)):
-            try_own_code(build_supplies(resolved))
+            try_own_code(has)
+        what = "phases"
+        refuse_unworkable(has)
     except UserError as error:
-        return [Lookup("own code", "wrong", str(error))]
+        return [Lookup(what, "wrong", str(error))]
+    if not own:
+        return []
     return [Lookup("own code", "wrong" if told else "found", "; ".join(told) or "tried on some problems of each role")]

@@ -22,7 +22,7 @@ from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find
 from rlvrlab.rewards.total import asks_only_whether_right
-from rlvrlab.train.lab import Lab
+from rlvrlab.train.lab import Lab, Supplies
 from rlvrlab.train.state import Memory, State
 from rlvrlab.types import Count, Objective, Positive, Rollout, Sampling
 
@@ -123,7 +123,7 @@ class Phase(ABC):
         """Answers drawn from the policy, with so many training problems at hand; none by default."""
         return Draws()
 
-    def check(self, lab: Lab) -> None:
+    def check(self, has: Supplies) -> None:
         """Refuse what this phase cannot work with; asked before a run folder is made."""
         return
 

@@ -22,7 +22,7 @@ from rlvrlab.registry import register
 from rlvrlab.rollout.episodes import demonstrations
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
 from rlvrlab.rollout.trainable import usable
-from rlvrlab.train.lab import Lab
+from rlvrlab.train.lab import Lab, Supplies
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.update import Applied, descend, learning_rate
@@ -65,13 +65,13 @@ class SftPhase(Imitation):
     references: Count = 64
     """How many of the training problems come with their reference answer."""
 
-    def check(self, lab: Lab) -> None:
+    def check(self, has: Supplies) -> None:
         """Refuse an environment without reference answers: there would be nothing to train on."""
-        shown = isinstance(lab.env, ShowsTurns)
-        if shown or any(lab.env.gold(problem) is not None for problem in lab.train[: self.references]):
+        shown = isinstance(has.env, ShowsTurns)
+        if shown or any(has.env.gold(problem) is not None for problem in has.train[: self.references]):
             return
-        own = lab.env.gold_remedy if isinstance(lab.env, BaseEnvironment) else BaseEnvironment.gold_remedy
-        raise UserError(f"{self.name}: environment {lab.env.name!r} has no reference answers; {own}")
+        own = has.env.gold_remedy if isinstance(has.env, BaseEnvironment) else BaseEnvironment.gold_remedy
+        raise UserError(f"{self.name}: environment {has.env.name!r} has no reference answers; {own}")
 
     def prepare(self, lab: Lab, artifacts: Path) -> list[Example]:
         """The references as tokens."""
