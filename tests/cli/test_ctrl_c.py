@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
-from command_line import RLVR, inside, tiny
+from command_line import inside, tiny
 
 LOADS = {
     "lets it pass": """
@@ -87,7 +87,11 @@ def test_while_torch_loads(tmp_path: Path, verb: str, after_s: float) -> None:
     pytest.importorskip("torch", reason="a language model needs torch")
     engine = ["engine.type=hf"] if verb == "train" else ["--engine", "hf"]
     words = [verb, "toy_countdown", *engine, "engine.model=nano"]
-    process = subprocess.Popen([*RLVR, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begun = "from rlvrlab.cli import main; print(flush=True); main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", begun, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline(), "before that Python itself is still starting"
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
