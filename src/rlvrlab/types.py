@@ -108,6 +108,11 @@ class Problem:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
+def skills_of(problems: Sequence[Problem]) -> list[str]:
+    """The skills in order of first appearance."""
+    return list(dict.fromkeys(problem.skill for problem in problems))
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How to draw completions."""

@@ -110,7 +110,7 @@ def document(folder: Folder, kind: str, title: str, sections: list[Section], **m
 
 
 def section(name: str, view: str, title: str, data: Any, source: str = "", note: str = "") -> Section:
-    """One section of a document, as described in document.py."""
+    """One section of a document, as described in __init__.py."""
     return {"id": name, "view": view, "title": title, "note": note, "source": source, "data": data}
 
 
