@@ -8,16 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rlvrlab.data.hashes import content_hash
-from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
+from rlvrlab.envs.split import Use, require
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.total import AbsentReward
 from rlvrlab.rollout.collect import collect
 from rlvrlab.train.state import Stage
-from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling, skills_of
+from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling, content_hash, skills_of
 
 if TYPE_CHECKING:
     from rlvrlab.credit.base import Shape, StepCredit

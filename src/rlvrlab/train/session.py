@@ -152,7 +152,7 @@ def accept_code(folder: Path) -> dict[str, Any]:
     if not changed:
         return changed
     with closing(Run.open(folder)) as run:
-        run_folder.refuse_edited(folder, "its code is accepted")
+        integrity.refuse_edited(folder, "its code is accepted")
         found = checkpoint.complete(folder / "checkpoints")
         step = checkpoint.read_state(found[0]).step if found else 0
         told = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in changed.items())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvrlab.evals.cards import read_cards
-from rlvrlab.evals.gains import better_before, gain_lines, on_test
+from rlvrlab.evals.cards import better_before, gain_lines, on_test, read_cards
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
 from rlvrlab.report.gather.record import RunRecord
