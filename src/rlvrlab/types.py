@@ -108,6 +108,16 @@ class Problem:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
+def skills_of(problems: Sequence[Problem]) -> list[str]:
+    """The skills in order of first appearance."""
+    return list(dict.fromkeys(problem.skill for problem in problems))
+
+
+def content_hash(problems: Sequence[Problem]) -> str:
+    """Hash of the problems' contents, in order: how runs and evaluations name what they were given."""
+    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How to draw completions."""

@@ -10,11 +10,11 @@ import pytest
 
 from rlvrlab.data.loading import load
 from rlvrlab.data.manifest import manifest_of, path_of, read_manifest, renewed, write_manifest
-from rlvrlab.data.roles import ALLOWED, Use, require
 from rlvrlab.data.rows import read_problems, write_problems
 from rlvrlab.envs.code import Code
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.envs.graphs.environment import GraphWiz
+from rlvrlab.envs.split import ALLOWED, Use, require
 from rlvrlab.errors import UserError
 from rlvrlab.types import Problem, Role
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.evals.cards import Card
-from rlvrlab.evals.gains import better_before, gain_lines, gains, on_test
+from rlvrlab.evals.cards import Card, better_before, gain_lines, gains, on_test
 
 
 def card(phase: str, right: int, of: int = 40, *, control: bool = False) -> Card:

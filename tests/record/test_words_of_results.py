@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.evals.cards import on_dev
 from rlvrlab.evals.compare import NOT_SHOWN
-from rlvrlab.evals.gains import on_dev
 from rlvrlab.record.headline import began
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather import gather

@@ -261,7 +261,7 @@ def test_training_without_tools_does_not_import_the_judge() -> None:
     """Tools bring workers, SQL and all code environments; a toy run starts without them."""
     asked = "import sys, rlvrlab.train.loop, rlvrlab.train.phases.grpo; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
-    assert "rlvrlab.rollout.episodes" in loaded
+    assert "rlvrlab.rollout.collect" in loaded and "rlvrlab.rollout.episodes" not in loaded
     assert not {"rlvrlab.judge.workers.pool", "rlvrlab.envs.sql.environment", "rlvrlab.envs.code"} & set(loaded)
 
 

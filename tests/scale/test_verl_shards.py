@@ -16,7 +16,8 @@ from rlvrlab.surgery.gradvac import GradVac
 from rlvrlab.surgery.mgda import Mgda
 from rlvrlab.surgery.pcgrad import PcGrad
 from rlvrlab.surgery.projection import project
-from rlvrlab.train.guards.base import NOTHING, Guard, Terms
+from rlvrlab.train.guards.base import Guard, Terms
+from rlvrlab.train.state import NOTHING
 from rlvrlab.train.surgery import operate
 from rlvrlab.train.update import Backward, Gradients, apply
 

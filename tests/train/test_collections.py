@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from rlvrlab.record.files import read_lines
 from rlvrlab.surgery.pcgrad import PcGrad
 from rlvrlab.train.batches import assemble, minibatches, sort_groups
-from rlvrlab.train.guards.base import Kept
 from rlvrlab.train.guards.memory import with_answers
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.phases.dpo import DpoPhase, pair_batch
-from rlvrlab.train.state import Difficulty
+from rlvrlab.train.state import Difficulty, Kept
 from rlvrlab.train.surgery import Grouping
 from rlvrlab.types import Completion, Finish, Problem, Reward, Rollout, Verdict
 

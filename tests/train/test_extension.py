@@ -10,8 +10,7 @@ import pytest
 from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.cards import read_cards
-from rlvrlab.evals.gains import earlier_words
+from rlvrlab.evals.cards import earlier_words, read_cards
 from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.looks import read_looks

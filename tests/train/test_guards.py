@@ -21,11 +21,11 @@ from rlvrlab.registry import find, keys_of, names
 from rlvrlab.skills.trigger import Trigger
 from rlvrlab.train import session
 from rlvrlab.train.checks import ready_lab
-from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.skill_safe import SkillSafe
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.loop import bare_steps
 from rlvrlab.train.phases.base import StepOutcome
+from rlvrlab.train.state import Kept, Moment
 
 SEQUENTIAL = ["protocol.type=sequential"]
 SAFE = [*SEQUENTIAL, "guard.type=skill_safe", "guard.memory_per_skill=10"]

@@ -18,9 +18,9 @@ from rlvrlab.batch import batch_of
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.trainable import verified
 from rlvrlab.surgery.base import Scene
-from rlvrlab.train.guards.base import Moment
 from rlvrlab.train.guards.gem import Gem
 from rlvrlab.train.lab import Lab
+from rlvrlab.train.state import Moment
 from rlvrlab.train.surgery import operate
 from rlvrlab.train.update import Backward, Gradients
 

@@ -19,9 +19,9 @@ from rlvrlab.randomness import drawn
 from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import stage_ended
-from rlvrlab.train.protocols.base import cut, stage_at
+from rlvrlab.train.protocols.base import cut
 from rlvrlab.train.protocols.mixed import dealt
-from rlvrlab.train.state import Memory, State
+from rlvrlab.train.state import Memory, State, stage_at
 from rlvrlab.train.step import enter
 from rlvrlab.types import Problem, Request
 

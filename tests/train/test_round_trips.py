@@ -17,8 +17,7 @@ from rlvrlab.record.evaluation import SAMPLES, StoredAnswer
 from rlvrlab.record.files import parsed, read_lines, to_json, write_json, write_rows
 from rlvrlab.record.shapes import read_records
 from rlvrlab.train.checkpoint import STATE, read_state
-from rlvrlab.train.guards.base import Kept
-from rlvrlab.train.state import Best, Difficulty, Memory, State
+from rlvrlab.train.state import Best, Difficulty, Kept, Memory, State
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Verdict
 
 COUNT = st.integers(0, 1 << 40)

@@ -17,8 +17,7 @@ from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
 from rlvrlab.errors import UserError
-from rlvrlab.evals.cards import read_cards
-from rlvrlab.evals.gains import better_before, gain_lines, gains
+from rlvrlab.evals.cards import better_before, gain_lines, gains, read_cards
 from rlvrlab.notes import noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import unusual

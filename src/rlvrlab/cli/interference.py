@@ -71,7 +71,7 @@ def _matrices(found: Interference) -> dict[str, Floats]:
 def _write(folder: Path, found: Interference) -> list[Path]:
     """A table and a picture of each matrix."""
     from rlvrlab.record.files import write_atomically
-    from rlvrlab.report.csv_text import as_csv
+    from rlvrlab.report.story.part import as_csv
     from rlvrlab.report.story.pictures import heat
 
     written = []

@@ -14,8 +14,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, say, table
-from rlvrlab.evals.cards import read_cards
-from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
+from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent

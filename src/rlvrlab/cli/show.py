@@ -87,8 +87,7 @@ def command(run: str, folder: Path, as_json: bool) -> None:
 
 def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
-    from rlvrlab.evals.cards import read_cards
-    from rlvrlab.evals.gains import better_before, earlier_words, gain_lines, gains
+    from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
     from rlvrlab.record.headline import in_words
     from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.gather.reading import STRANGE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from rlvrlab.envs.answers import normalised
@@ -27,8 +26,3 @@ def content_sha256(value: Any) -> str:
     """Hash of plain data."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-
-
-def content_hash(problems: Sequence[Problem]) -> str:
-    """Hash of the problems' contents, in order: how runs and evaluations name what they were given."""
-    return hashlib.sha256("\n".join(problem.key for problem in problems).encode()).hexdigest()[:16]

@@ -11,9 +11,9 @@ from typing import Any
 
 from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, read_manifest, verified
-from rlvrlab.data.roles import Use, refuse_roles, require
 from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.base import BaseEnvironment, style_of
+from rlvrlab.envs.split import Use, refuse_roles, require
 from rlvrlab.errors import UserError, first_few
 from rlvrlab.randomness import shuffled
 from rlvrlab.types import Environment, Problem

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from rlvrlab.data.hashes import prompt_sha256
-from rlvrlab.data.roles import refuse_roles
 from rlvrlab.envs.data_files import Row, read_rows
+from rlvrlab.envs.split import refuse_roles
 from rlvrlab.errors import UserError
 from rlvrlab.rollout.pairs import By, right_pairs, score_pairs
 from rlvrlab.rollout.trainable import why_not

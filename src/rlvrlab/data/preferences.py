@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.loading import protected_prompts
-from rlvrlab.data.roles import refuse_roles
 from rlvrlab.envs.data_files import read_rows
+from rlvrlab.envs.split import refuse_roles
 from rlvrlab.errors import UserError
 
 

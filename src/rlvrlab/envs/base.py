@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rlvrlab.envs.data_files import Row
 
 CHECKED_PROBLEMS = 6
-TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
-"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,49 @@
     role                 test             dev                       train
 
 Every environment and every data set goes through these functions, so equal content is never in two roles.
+
+What a problem may be used for follows from its role, and is enforced where data is used:
+
+| role  | train, sft, preference | tune (choose settings, checkpoints) | evaluate |
+|-------|------------------------|-------------------------------------|----------|
+| train | yes                    | no                                  | yes      |
+| dev   | no                     | yes                                 | yes      |
+| test  | no                     | no                                  | yes      |
+
+Of data in files the role stands in each row and in the manifest. Some published sets are test whatever a file says of
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 from rlvrlab.envs.answers import as_seen, squeezed
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Problem, Role
 
 TENTHS = 10
 ROLES: tuple[Role, ...] = ("test", "dev", "train")
 """In the order in which they claim a question."""
+TEST_ONLY = ("HumanEval/", "Python/", "Mbpp/")
+"""Ids of HumanEval, HumanEvalPack and EvalPlus' MBPP+: no setting makes them training data."""
+Use = Literal["train", "sft", "preference", "tune", "evaluate"]
+ALLOWED: dict[Use, tuple[Role, ...]] = {
+    "train": ("train",),
+    "sft": ("train",),
+    "preference": ("train",),
+    "tune": ("dev",),
+    "evaluate": ("train", "dev", "test"),
+}
+WORDS: dict[Use, str] = {
+    "train": "training",
+    "sft": "SFT data",
+    "preference": "preference pairs",
+    "tune": "tuning",
+    "evaluate": "evaluation",
+}
 
 
 def role_of(*content: object) -> Role:
@@ -84,3 +112,23 @@ def _is_twin(before: Asked, row: Asked, table: str) -> bool:
 def _decisive(problem: Problem) -> tuple[str, object]:
     """What an answer is held against, with its name: without a reference, whatever else the row has."""
     return ("answer", problem.reference) if problem.reference is not None else ("content", dict(problem.meta))
+
+
+def enforced_role(problem: Problem) -> Role:
+    """The role it is held to: published test problems stay test under any label."""
+    return "test" if problem.source.startswith("code") and problem.id.startswith(TEST_ONLY) else problem.role
+
+
+def require(problems: Iterable[Problem], use: Use, where: str) -> None:
+    """Refuse rows whose role forbids this use, by name."""
+    allowed = ALLOWED[use]
+    refuse_roles([(p.id, enforced_role(p)) for p in problems if enforced_role(p) not in allowed], use, where)
+
+
+def refuse_roles(wrong: Sequence[tuple[str, str]], use: Use, where: str) -> None:
+    """Say which rows may not be used, and for what."""
+    if wrong:
+        rows = first_few([f"{name} ({role})" for name, role in wrong])
+        allowed = " or ".join(ALLOWED[use])
+        plural = "rows are" if len(wrong) > 1 else "row is"
+        raise UserError(f"{where}: {len(wrong)} {plural} not for {WORDS[use]}, which takes role {allowed}: {rows}")

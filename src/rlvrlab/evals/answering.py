@@ -18,7 +18,6 @@ from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
-from rlvrlab.rollout.episodes import with_tools
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
 
@@ -114,8 +113,12 @@ class EngineAnswerer:
         while chunk := list(islice(waiting, self._at_once)):
             prompts = [prompt_tokens(self._engine.tokenizer, ask.prompt, self._system) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
-            problems, first = [ask.problem for ask in chunk], self._engine.sample(requests)
-            answers = [group[0] for group in with_tools(self._engine, problems, requests, first)]
+            problems, groups = [ask.problem for ask in chunk], self._engine.sample(requests)
+            if any("tools" in problem.meta for problem in problems):
+                from rlvrlab.rollout.episodes import with_tools
+
+                groups = with_tools(self._engine, problems, requests, groups)
+            answers = [group[0] for group in groups]
             entropies = self._entropies(prompts, answers) if self._entropy else [None] * len(answers)
             yield [
                 (ask, Answer(completion, len(completion.tokens), entropy))

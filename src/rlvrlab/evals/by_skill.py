@@ -10,9 +10,8 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Accuracy, evaluate
 from rlvrlab.evals.protocol import eval_at_1
-from rlvrlab.skills.groups import skills_of
 from rlvrlab.stopwatch import timed
-from rlvrlab.types import Environment, Problem
+from rlvrlab.types import Environment, Problem, skills_of
 
 
 class BySkill(NamedTuple):

@@ -1,21 +1,30 @@
-"""The cards of a run as they are stored: what its policy could do on test problems before and after each phase.
+"""The cards of a run, and what each phase added by them: whether that is more than chance, and what follows from it.
 
-train/card.py measures and writes them.
+A card is what the policy could do on test problems before or after a phase; train/card.py measures and writes them.
+A gain is measured on test problems, problem by problem, where the run has cards, else on dev problems by their Wilson
+intervals. Terminal, EXPERIMENT.md and page say it in the same words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.evals.statistics import Difference, compare
+from rlvrlab.evals.noise import LEVEL, Interval
+from rlvrlab.evals.statistics import Difference, compare, newcombe
 from rlvrlab.record.files import read_facts
+from rlvrlab.record.headline import summarise
+from rlvrlab.record.run import read_metrics
 from rlvrlab.record.shapes import MEND, Record, refuse_other
+from rlvrlab.record.summary import accuracy_of
+from rlvrlab.student import normal_quantile
 
 CARDS = Path("analysis") / "cards"
 EARLIER = "before_extension"
 """Folder of the last cards that a run had before it was made longer."""
+SOLVED = 0.95
+"""Share of right answers before a phase from which on it has nearly nothing to add."""
 
 
 class Card(NamedTuple):
@@ -74,3 +83,146 @@ def change(before: Card, after: Card) -> Difference:
     """Paired on the problems both have a verdict on."""
     shared = sorted(before.outcomes.keys() & after.outcomes.keys())
     return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared])
+
+
+class Gain(NamedTuple):
+    """The share of right answers before and after a phase, and the interval of the difference."""
+
+    phase: str
+    role: str
+    """`test` or `dev`."""
+    before: float
+    after: float
+    mean: float
+    low: float
+    high: float
+    problems: int | None = None
+    """Test problems that were compared; None on dev problems."""
+    detectable: float | None = None
+    """Smallest true difference that such a comparison finds 4 times in 5; None where it is not known."""
+    control: bool = False
+    since: int | None = None
+    """The step of `before`, where the phase had begun by then."""
+
+    @property
+    def verdict(self) -> str:
+        """`higher`, `lower` or `not shown`."""
+        return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
+
+    @property
+    def words(self) -> str:
+        """As `grpo added nothing beyond chance: test 58.1 → 60.5 %, +2.3 points [-4.7, +9.3]`."""
+        said = {
+            "higher": "raised accepted@1",
+            "lower": "lowered accepted@1",
+            "not shown": "added nothing beyond chance",
+        }
+        late = f" (step {self.since})" if self.since else ""
+        numbers = f"{self.role} {100 * self.before:.1f}{late} → {100 * self.after:.1f} %"
+        interval = f"{_points(self.mean)} points [{_points(self.low)}, {_points(self.high)}]"
+        count = f", {self.problems} problems" if self.problems else ""
+        return f"{self.phase}{' (control)' * self.control} {said[self.verdict]}: {numbers}, {interval}{count}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about a phase that added nothing or did harm; empty where it helped."""
+        if self.verdict == "higher" or self.control:
+            return ""
+        if self.verdict == "lower":
+            return (
+                f"look at what the reward pays (`rlvr check reward`) and at the answers of its last steps; a lower "
+                f"{self.phase}.learning_rate, or go on from an earlier checkpoint"
+            )
+        if self.before >= SOLVED:
+            return "nearly all was solved before it: take harder problems, or leave this phase out"
+        if self.after == 0:
+            return "no answer is right: easier problems, or more right answers to begin with (sft.references)"
+        if self.mean < 0:
+            lower = f"take a lower {self.phase}.learning_rate"
+            return f"several seeds; if it falls again, look at what the reward pays (`rlvr check reward`) and {lower}"
+        if self.detectable:
+            small = f"a true gain of {100 * self.detectable:.0f} points is found 4 times in 5 by so few problems"
+            more = "more test problems (eval.test_size, as far as the data has them) or several seeds"
+            return f"{small}: {more}; or more {self.phase}.steps, or less training before it"
+        return f"more {self.phase}.steps, or less training before it; eval.test_size compares problem by problem"
+
+
+def on_test(cards: Sequence[Card]) -> list[Gain]:
+    """What each phase added, by the cards before and after it."""
+    found = []
+    for index, card in list(enumerate(cards))[1:]:
+        origin = origin_of(cards, index)
+        if origin.outcomes.keys() & card.outcomes.keys():
+            paired = change(origin, card)
+            before, after = (sum(one.outcomes.values()) / len(one.outcomes) for one in (origin, card))
+            ends = (paired.mean, paired.low, paired.high)
+            found.append(
+                Gain(card.phase, "test", before, after, *ends, paired.problems, paired.detectable, card.control)
+            )
+    return found
+
+
+def on_dev(phases: Mapping[str, Any]) -> list[Gain]:
+    """The same on dev problems; `phases` as in Summary.phases."""
+    found = []
+    for name, entry in phases.items():
+        if entry["last"]["step"] == entry["before"]["step"]:
+            continue  # measured once only
+        first, last = (_share(entry[when]) for when in ("before", "last"))
+        ends = newcombe(first, last)
+        since = entry["before"]["step"] if entry["before"].get("late") else None
+        found.append(Gain(name, "dev", first[0], last[0], last[0] - first[0], *ends, since=since))
+    return found
+
+
+def gains(run: Path) -> list[Gain]:
+    """What each phase of a run added: on test problems where there are any, else on dev problems."""
+    return on_test(read_cards(run)) or on_dev(summarise(run))
+
+
+def gain_lines(found: Iterable[Gain]) -> list[str]:
+    """A line per phase, with what follows from it."""
+    return [f"{gain.words}.{f' Try: {gain.advice}.' if gain.advice else ''}" for gain in found]
+
+
+def better_before(run: Path) -> str:
+    """That an earlier state of the last phase was better than its last one beyond chance, and how to get it."""
+    rows = read_metrics(run)
+    last_phase = [row for row in rows if row["phase"] == rows[-1]["phase"]]
+    points = [(row["step"], accuracy) for row in last_phase if (accuracy := accuracy_of(row))]
+    if len(points) < 2:
+        return ""
+    (best_step, best), (last_step, last) = max(points, key=lambda point: point[1]["accuracy"]), points[-1]
+    ends = newcombe(_share(last), _share(best))
+    mean = best["accuracy"] - last["accuracy"]
+    # The best is chosen among several: each of them is compared at a level that all comparisons share (Bonferroni).
+    wider = normal_quantile(1 - (1 - LEVEL) / (len(points) - 1)) / normal_quantile(LEVEL)
+    if mean - wider * (mean - ends.low) <= 0:
+        return ""
+    was, now = (f"{100 * one['accuracy']:.1f} % at step {step}" for step, one in ((best_step, best), (last_step, last)))
+    what = f"An earlier state was better beyond chance: dev {was}, {now}"
+    return f"{what}. It is kept as {run}@best: `rlvr eval --run {run}@best`."
+
+
+def earlier_words(run_folder: Path, cards: Sequence[Card]) -> list[str]:
+    """A line for each time that the run was made longer: what it could do before, and the change since then."""
+    told = []
+    for card in earlier_cards(run_folder):
+        last = next((one for one in reversed(cards) if one.phase == card.phase and one.step > card.step), None)
+        if last is None or not last.outcomes.keys() & card.outcomes.keys():
+            continue
+        low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
+        was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
+        paired = change(card, last)
+        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], p={paired.p_words}"
+        words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
+        told.append(f"{words}; change until step {last.step}: {since}.\n")
+    return told
+
+
+def _share(point: Mapping[str, Any]) -> tuple[float, Interval]:
+    return point["accuracy"], Interval(point["low"], point["high"])
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.1f}"

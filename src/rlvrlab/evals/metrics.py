@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, proportion
 from rlvrlab.types import ErrorKind
 
@@ -281,6 +280,8 @@ def _recovery(samples: Sequence[Sample]) -> dict[str, float]:
 
 def _rate(name: str, tries: Sequence[tuple[str, bool]]) -> dict[str, float]:
     """The share of tries that succeeded, each with its problem; the interval is for new problems."""
+    from rlvrlab.evals.pooled import estimate_pooled
+
     by_problem = grouped(tries, lambda one: one[0]).values()
     return estimate_pooled([[float(right) for _, right in group] for group in by_problem]).named(name)
 

@@ -15,9 +15,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import TypeAdapter
 
-from rlvrlab.data.hashes import content_hash
 from rlvrlab.errors import UserError
-from rlvrlab.types import Environment, Problem, Sampling
+from rlvrlab.types import Environment, Problem, Sampling, content_hash
 
 VERSION = 1
 """Changes whenever the same settings would give another number."""

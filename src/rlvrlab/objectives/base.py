@@ -27,7 +27,6 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats, TokenBatch
 from rlvrlab.errors import UserError
-from rlvrlab.objectives.kl import kl_BT
 from rlvrlab.types import Aggregation, Couples, Loss, Objective
 
 LOG_RATIO_LIMIT = 20.0
@@ -202,5 +201,7 @@ def reference_metrics(logp_BT: Floats, batch: TokenBatch) -> dict[str, float]:
     """Distance to the reference policy; empty without one."""
     if batch.reference_BT is None:
         return {}
+    from rlvrlab.objectives.kl import kl_BT
+
     kl = kl_BT(masked(logp_BT, batch), masked(batch.reference_BT, batch), "k3")
     return {"actor/kl": token_mean(kl, batch)}

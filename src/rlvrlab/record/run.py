@@ -46,6 +46,8 @@ SCHEMA = 1
 METRICS: dict[str, type] = {"step": int, "phase": str}
 EVENTS: dict[str, type] = {"time": str, "kind": str, "text": str}
 """What every line of the two logs has."""
+SEAL = "seal.json"
+"""In every checkpoint: what `Run.seal` gave when it was written."""
 FOLDERS = ("logs", "rollouts", "checkpoints", "artifacts", "analysis")
 
 
@@ -163,9 +165,11 @@ class Run:
         self.info(config_sha256=config_sha256(config))
         self.event(kind, words, **facts)
 
-    def log_seals(self) -> dict[str, Any]:
-        """Number of lines and hash of both logs."""
-        return {"metrics": self._metrics.seal(), "events": self._events.seal()}
+    def seal(self) -> dict[str, Any]:
+        """What a checkpoint remembers of the recipe and of both logs, as they are now (record/seal.py)."""
+        config = read_config(self.folder)
+        logs = {"metrics": self._metrics.seal(), "events": self._events.seal()}
+        return {"config": config_sha256(config), "recipe": config["recipe"], **logs}
 
     def rewind(self, covered: Callable[[int, dict[str, Any]], bool], step: int) -> int:
         """Set aside the lines after a checkpoint, by number and content, in logs/superseded.jsonl. Returns how many."""

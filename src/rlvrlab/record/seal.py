@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 from rlvrlab import plain_files
 from rlvrlab.errors import RunError
 from rlvrlab.record.files import read_facts
-from rlvrlab.record.run import Run, config_sha256, read_config, read_info
-
-SEAL = "seal.json"
+from rlvrlab.record.run import SEAL, config_sha256, read_config, read_info
 
 
 class Sealed(NamedTuple):
@@ -33,12 +31,6 @@ class Sealed(NamedTuple):
             return int(self.facts[name]["lines"]), str(self.facts[name]["sha256"])
         except (KeyError, TypeError, ValueError):
             raise RunError(f"{SEAL} of the checkpoint of step {self.step} is damaged; restore it or --fork") from None
-
-
-def seal_of(run: Run) -> dict[str, Any]:
-    """The seal of a run as it is now; costs nothing but the size of the recipe."""
-    config = read_config(run.folder)
-    return {"config": config_sha256(config), "recipe": config["recipe"], **run.log_seals()}
 
 
 def read_seal(checkpoint: Path) -> Mapping[str, Any] | None:

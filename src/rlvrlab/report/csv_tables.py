@@ -18,11 +18,11 @@ from typing import Any
 
 from rlvrlab.evals.metrics import grouped
 from rlvrlab.record.run import rollout_files
-from rlvrlab.report.csv_text import as_csv
 from rlvrlab.report.follow import Follower, Row
+from rlvrlab.report.gather.reading import decoded, judged
 from rlvrlab.report.names import file_stem
 from rlvrlab.report.runs import read_table
-from rlvrlab.report.stored_lines import decoded, judged
+from rlvrlab.report.story.part import as_csv
 
 Table = tuple[list[str], Iterable[Sequence[Any]]]
 NUMBERS = (int, float)

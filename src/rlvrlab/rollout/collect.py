@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.rewards.total import paid
-from rlvrlab.rollout.episodes import grow_episodes, with_tools
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
@@ -133,14 +132,19 @@ def ask(
     groups = [(f"{prefix}/{problem.id}", problem) for problem in problems]
     with timed("sample"):
         if shape is not None and shape.boundary == "turns":
+            from rlvrlab.rollout.episodes import grow_episodes
+
             return Asked(groups, prompts, grow_episodes(sampler, problems, requests, shape))
         if shape is not None:
             from rlvrlab.rollout.tree import grow
 
             return Asked(groups, prompts, grow(sampler, requests, shape))
-        first = drawn(sampler, requests, problems, judging)
-        with_calls = any("tools" in problem.meta for problem in problems)
-        return Asked(groups, prompts, with_tools(sampler, problems, requests, first) if with_calls else first)
+        answers = drawn(sampler, requests, problems, judging)
+        if any("tools" in problem.meta for problem in problems):
+            from rlvrlab.rollout.episodes import with_tools
+
+            answers = with_tools(sampler, problems, requests, answers)
+        return Asked(groups, prompts, answers)
 
 
 def drawn(

@@ -23,11 +23,6 @@ EDGES_EVERY = 10
 """Steps between new quantiles: between them a problem changes its group only by its own rate."""
 
 
-def skills_of(problems: Sequence[Problem]) -> list[str]:
-    """The skills in order of first appearance."""
-    return list(dict.fromkeys(problem.skill for problem in problems))
-
-
 def at_random(problems: Sequence[Problem], count: int, seed: int) -> dict[str, str]:
     """A fixed group per problem that means nothing."""
     return {p.id: f"random{key_bits(seed, 'random group', p.id) % count}" for p in problems}

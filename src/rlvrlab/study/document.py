@@ -12,8 +12,8 @@ from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.looks import read_looks
-from rlvrlab.report.csv_text import as_csv
 from rlvrlab.report.gather.intervals import interval
+from rlvrlab.report.story.part import as_csv
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
 from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rlvrlab.advantages.base import AdvantageEstimator
 from rlvrlab.batch import RewardBatch, TokenBatch, batch_of, pad, without
 from rlvrlab.engines.base import Engine
-from rlvrlab.objectives.correction import Correction
-from rlvrlab.objectives.kl import penalised_reward_BT
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
-from rlvrlab.rollout.episodes import metrics_of_turns
 from rlvrlab.types import Rollout
+
+if TYPE_CHECKING:
+    from rlvrlab.objectives.correction import Correction
 
 KINDS = LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD, UNJUDGED, SINGLETON = (
     "live", "all_right", "all_wrong", "same_reward", "unjudged", "singleton",
@@ -98,7 +98,11 @@ def metrics_of(rollouts: Sequence[Rollout], kinds: Sorted) -> dict[str, float]:
         values = [r.reward.parts.get(name, 0.0) for r in judged if r.reward is not None]
         out[f"reward/{name}"] = sum(values) / len(values)
     episodes = [r.completion for r in rollouts if r.completion.turns]
-    return out | (metrics_of_turns(episodes) if episodes else {})
+    if not episodes:
+        return out
+    from rlvrlab.rollout.episodes import metrics_of_turns
+
+    return out | metrics_of_turns(episodes)
 
 
 def assemble(rollouts: Sequence[Rollout], horizon: int) -> TokenBatch:
@@ -140,6 +144,8 @@ def correction_of(recipe: Recipe) -> Correction | None:
     """The recipe's importance weights, if it asks for any."""
     if recipe.correction.level == "none":
         return None
+    from rlvrlab.objectives.correction import Correction
+
     return Correction(level=recipe.correction.level, high=recipe.correction.cap)
 
 
@@ -158,6 +164,8 @@ def with_advantages(
         if rollout.reward is not None and batch.loss_BT[i].any():
             reward_BT[i, np.flatnonzero(batch.loss_BT[i])[-1]] = rollout.reward.value
     if penalises_reward(recipe):
+        from rlvrlab.objectives.kl import penalised_reward_BT
+
         assert batch.old_BT is not None and batch.reference_BT is not None
         reward_BT = penalised_reward_BT(
             reward_BT, batch.old_BT, batch.reference_BT, batch.loss_BT, recipe.kl.coef, recipe.kl.estimator

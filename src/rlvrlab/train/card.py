@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.evals.answering import BLIND, EngineAnswerer
-from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, origin_of, read_cards
+from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, earlier_words, gain_lines, on_test, origin_of, read_cards
 from rlvrlab.evals.evaluate import Evaluation, evaluate
-from rlvrlab.evals.gains import earlier_words, gain_lines, on_test
 from rlvrlab.evals.metrics import card_columns, grouped
 from rlvrlab.evals.protocol import asked_facts, eval_at_1, eval_at_k
 from rlvrlab.record.experiment import CARDS_PAGE

@@ -19,7 +19,7 @@ from rlvrlab import plain_files
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
 from rlvrlab.record.files import StorageError, parsed, sync_folder, write_json
-from rlvrlab.record.seal import SEAL, Sealed, read_seal
+from rlvrlab.record.run import SEAL
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.state import Memory, State
 
@@ -56,7 +56,7 @@ def save(
 
 def adopt(path: Path, folder: Path, seal: Mapping[str, Any] | None) -> Path:
     """Copy a checkpoint of another run into `folder`, under a seal of the run that takes it over."""
-    with _drafted(folder, _step(path)) as draft:
+    with _drafted(folder, step_of(path)) as draft:
         shutil.copytree(path, draft, dirs_exist_ok=True, ignore=shutil.ignore_patterns(MANIFEST, SEAL))
         if seal is not None:
             write_json(draft / SEAL, seal)
@@ -153,7 +153,7 @@ def defect(path: Path) -> str | None:
                 return f"{name} does not match the manifest"
         if STATE not in listed or not any(name.startswith("actor/") for name in listed):
             return f"the manifest does not list {STATE} and a policy"
-        if manifest["step"] != _step(path.resolve()):
+        if manifest["step"] != step_of(path.resolve()):
             return f"the manifest is that of step {manifest['step']}"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"
@@ -181,12 +181,6 @@ def newest(folder: Path) -> tuple[Path | None, list[str]]:
     return None, notes
 
 
-def seals(folder: Path) -> list[Sealed]:
-    """Seals of the complete checkpoints that have one, the oldest first."""
-    found = [(_step(path), read_seal(path)) for path in reversed(complete(folder))]
-    return [Sealed(step, facts) for step, facts in found if facts is not None]
-
-
 def complete(folder: Path) -> list[Path]:
     """Complete checkpoints, newest first; nothing is set aside."""
     return [path for path in _latest_first(folder) if defect(path) is None]
@@ -194,12 +188,12 @@ def complete(folder: Path) -> list[Path]:
 
 def steps(folder: Path) -> list[int]:
     """Steps of all checkpoints, complete or not, ascending."""
-    return [_step(path) for path in reversed(_latest_first(folder))]
+    return [step_of(path) for path in reversed(_latest_first(folder))]
 
 
 def named_steps(folder: Path) -> list[int]:
     """The same with the ends of the run before it was made longer: every step that somebody can ask for."""
-    ends = [_step(path) for path in folder.glob(f"{ASIDE}global_step_*") if path.name.rpartition("_")[2].isdigit()]
+    ends = [step_of(path) for path in folder.glob(f"{ASIDE}global_step_*") if path.name.rpartition("_")[2].isdigit()]
     return sorted({*steps(folder), *ends})
 
 
@@ -219,17 +213,18 @@ def prune(folder: Path, keep: int, protected: set[int]) -> None:
     """Remove what does not last."""
     lasts = lasting(steps(folder), keep, protected)
     for path in _latest_first(folder):
-        if _step(path) not in lasts:
+        if step_of(path) not in lasts:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _latest_first(folder: Path) -> list[Path]:
     """Only what we named: a user's `global_step_4.bak` is left alone."""
     ours = [path for path in folder.glob("global_step_*") if path.name.removeprefix("global_step_").isdigit()]
-    return sorted(ours, key=_step, reverse=True)
+    return sorted(ours, key=step_of, reverse=True)
 
 
-def _step(path: Path) -> int:
+def step_of(path: Path) -> int:
+    """The step that a checkpoint's folder is named after."""
     return int(path.name.rpartition("_")[2])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvrlab.engines.base import KnowsUntrained
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
@@ -14,11 +14,12 @@ from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
-from rlvrlab.train.guards.base import protected_in
 from rlvrlab.train.lab import Lab, Supplies, build_supplies, with_policy
 from rlvrlab.train.phases.base import Phase
-from rlvrlab.train.protocols.base import check_skills
-from rlvrlab.train.state import Difficulty
+from rlvrlab.train.state import Difficulty, Stage
+
+if TYPE_CHECKING:
+    from rlvrlab.train.guards.base import Guard
 
 SOME = 64
 """Training problems whose right answers are measured."""
@@ -105,15 +106,21 @@ def check_phases(has: Supplies) -> None:
         if not phase.online or not has.remembers:
             continue
         stages = has.stages(phase.steps)
-        if has.guard is None:
-            continue
-        check_skills("guard.protected", has.guard.protected, has.train)
-        if not any(protected_in(stage, stages, has.guard) for stage in stages):
-            raise UserError(
-                f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
-                'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
-                "which also protects skills that are trained together from each other"
-            )
+        if has.guard is not None:
+            _check_guard(has, has.guard, phase, stages)
+
+
+def _check_guard(has: Supplies, guard: Guard, phase: Phase, stages: Sequence[Stage]) -> None:
+    """A guard must name skills that there are, and have something to protect in some stage."""
+    from rlvrlab.train.protocols.base import check_skills
+
+    check_skills("guard.protected", guard.protected, has.train)
+    if not any(guard.protected_in(stage, stages) for stage in stages):
+        raise UserError(
+            f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
+            'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
+            "which also protects skills that are trained together from each other"
+        )
 
 
 def _check_tools(has: Supplies, phases: Sequence[Phase]) -> None:

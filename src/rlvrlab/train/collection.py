@@ -18,11 +18,9 @@ from typing import Any, NamedTuple
 
 from rlvrlab.rollout.collect import Asked, Judging, ask, judged_rollouts
 from rlvrlab.train.batches import Sorted, sort_groups
-from rlvrlab.train.guards.base import Moment, protected_in
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase
-from rlvrlab.train.protocols.base import stage_at
-from rlvrlab.train.state import InFlight, Memory
+from rlvrlab.train.state import InFlight, Memory, Moment, stage_at
 from rlvrlab.types import Branch, Completion, Finish, Problem, Rollout, Turn
 
 AGE = "pipeline/policy_age"
@@ -79,7 +77,7 @@ def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment,
         if now.phase_step + 1 < phase.steps:
             stages, ahead = lab.stages(phase.steps), now.phase_step + 1
             stage = stage_at(stages, ahead)
-            protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
+            protected = lab.guard.protected_in(stage, stages) if lab.guard else ()
             then = replace(now, stage=stage, protected=protected, phase_step=ahead, step=now.step + 1)
             following = in_flight(
                 draw(then, problems_of(lab, phase, then, phase.name), None), phase.name, then.phase_step

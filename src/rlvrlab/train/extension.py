@@ -19,10 +19,9 @@ from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import flatten, parse_overrides
 from rlvrlab.record.run import Run, read_metrics
-from rlvrlab.record.seal import seal_of
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.rewards.total import is_control
-from rlvrlab.train import checkpoint, run_folder
+from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.card import keep_card
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.session import resolved_of
@@ -44,7 +43,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
     _check_schedule(before, after)
     run = Run.open(folder)
     try:
-        run_folder.refuse_edited(folder, "the run is made longer")
+        integrity.refuse_edited(folder, "the run is made longer")
         end = _set_end_aside(folder, len(after.recipe.phases))
         keep_card(folder, len(after.recipe.phases))
         was = dict(flatten(before.plain()))
@@ -126,4 +125,4 @@ def _reopen(run: Run, end: Path, every: int, *, control: bool) -> None:
         row = {key: value for key, value in last.items() if not key.startswith("val-") and key not in TRENDS}
         run.metrics(row | Trend(rows[:-1], control=control).metrics(row))
         run.sync()
-    checkpoint.reopen(end, run.folder / "checkpoints", state, seal_of(run))
+    checkpoint.reopen(end, run.folder / "checkpoints", state, run.seal())

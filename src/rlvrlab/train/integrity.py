@@ -16,8 +16,8 @@ from typing import Any
 from rlvrlab.errors import LabError, RunTouched
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import numbered_lines
-from rlvrlab.record.run import METRICS, Run, config_sha256, read_config, read_info
-from rlvrlab.record.seal import SEAL, Sealed, changed_config, changed_log, seal_of
+from rlvrlab.record.run import METRICS, SEAL, Run, config_sha256, read_config, read_info
+from rlvrlab.record.seal import Sealed, changed_config, changed_log, read_seal
 from rlvrlab.train import checkpoint
 from rlvrlab.train.state import State
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 def check(run: Run, state: State, phases: Sequence[str]) -> list[tuple[str, str]]:
     """Refuse a folder that was edited; returns (kind, words) of what deserves an event only."""
     folder = run.folder
-    seals = checkpoint.seals(folder / "checkpoints")
+    seals = _seals(folder / "checkpoints")
     found = changed_config(folder, seals) or changed_log(folder, "metrics", seals)
     if state.step and "config_sha256" in read_info(folder) and all(sealed.step != state.step for sealed in seals):
         found = found or f"{folder / 'checkpoints' / f'global_step_{state.step}' / SEAL} is missing"
@@ -43,9 +43,15 @@ def check(run: Run, state: State, phases: Sequence[str]) -> list[tuple[str, str]
     return remarks
 
 
+def refuse_edited(folder: Path, before: str) -> None:
+    """Refuse a recipe that somebody has edited since the last checkpoint; `before` says what would come next."""
+    if edited := changed_config(folder, _seals(folder / "checkpoints")):
+        raise RunTouched(f"{edited}; restore it before {before}")
+
+
 def covered(run: Run, state: State, phases: Sequence[str]) -> Callable[[int, Row], bool]:
     """Had a line of metrics been recorded when the checkpoint was written? Its seal counts them."""
-    lines = _sealed_lines(checkpoint.seals(run.folder / "checkpoints"), state)
+    lines = _sealed_lines(_seals(run.folder / "checkpoints"), state)
     if lines is None:
         return lambda _, row: state.covers(phases.index(row["phase"]), row["phase_step"])
     return lambda number, _: number <= lines
@@ -53,7 +59,7 @@ def covered(run: Run, state: State, phases: Sequence[str]) -> Callable[[int, Row
 
 def inherit(run: Run, parent: Path, checkpoints: Sequence[Path], state: State) -> None:
     """Begin a forked run: the parent's metrics and checkpoints so far, and what differs from what they remember."""
-    seals = checkpoint.seals(parent / "checkpoints")
+    seals = _seals(parent / "checkpoints")
     own_code = changed_code(read_config(parent)["recipe"], read_config(run.folder)["recipe"])
     differs = [text for text in (changed_config(parent, seals), changed_log(parent, "metrics", seals)) if text]
     differs += [f"{key} {one['from']} → {one['to']}" for key, one in own_code.items()]
@@ -63,7 +69,7 @@ def inherit(run: Run, parent: Path, checkpoints: Sequence[Path], state: State) -
         shutil.copytree(parent / "artifacts", run.folder / "artifacts", dirs_exist_ok=True)
     words = f"forked from {parent.name} after step {state.step}; {'; '.join(differs) or 'nothing was edited there'}"
     run.event("fork", words, step=state.step)
-    seal = seal_of(run)
+    seal = run.seal()
     for path in checkpoints:
         checkpoint.adopt(path, run.folder / "checkpoints", seal if path == checkpoints[0] else None)
     facts = {"folder": str(parent.resolve()), "step": state.step, "config_sha256": config_sha256(read_config(parent))}
@@ -113,3 +119,9 @@ def _usable(parent: Path, state: State) -> list[Row]:
             if row["step"] <= state.step and not not_begun:
                 rows.append(row)
     return rows
+
+
+def _seals(checkpoints: Path) -> list[Sealed]:
+    """Seals of the complete checkpoints that have one, the oldest first."""
+    found = [(checkpoint.step_of(path), read_seal(path)) for path in reversed(checkpoint.complete(checkpoints))]
+    return [Sealed(step, facts) for step, facts in found if facts is not None]

@@ -15,7 +15,6 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.engines.base import Vector
 from rlvrlab.errors import UserError
-from rlvrlab.skills.groups import skills_of
 from rlvrlab.skills.interference import Agreement, agreement, first_order, measured
 from rlvrlab.surgery.conflict import cosines
 from rlvrlab.train import checkpoint
@@ -25,7 +24,7 @@ from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.train.policy import checkpoint_of
 from rlvrlab.train.session import resolved_of
 from rlvrlab.train.update import problem_halves
-from rlvrlab.types import Rollout
+from rlvrlab.types import Rollout, skills_of
 
 
 class Interference(NamedTuple):

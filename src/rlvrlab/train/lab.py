@@ -8,21 +8,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rlvrlab.data.hashes import content_hash
-from rlvrlab.data.roles import Use, require
 from rlvrlab.engines.base import Engine, EngineTable
+from rlvrlab.envs.split import Use, require
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.total import AbsentReward
 from rlvrlab.rollout.collect import collect
-from rlvrlab.train.guards.base import Guard
-from rlvrlab.train.protocols.base import Stage, TrainingProtocol, stages_of
-from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling
+from rlvrlab.train.state import Stage
+from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling, content_hash, skills_of
 
 if TYPE_CHECKING:
     from rlvrlab.credit.base import Shape, StepCredit
     from rlvrlab.surgery.base import Surgery
+    from rlvrlab.train.guards.base import Guard
+    from rlvrlab.train.protocols.base import TrainingProtocol
     from rlvrlab.train.surgery import Grouping
 
 
@@ -68,7 +68,7 @@ class Supplies:
     @cached_property
     def protocol(self) -> TrainingProtocol | None:
         """How on-line phases are cut into stages."""
-        return cast(TrainingProtocol | None, self.resolved.build("protocol"))
+        return cast("TrainingProtocol | None", self.resolved.build("protocol"))
 
     @cached_property
     def surgery(self) -> Surgery | None:
@@ -78,7 +78,7 @@ class Supplies:
     @cached_property
     def guard(self) -> Guard | None:
         """What protects skills that are not being trained."""
-        return cast(Guard | None, self.resolved.build("guard"))
+        return cast("Guard | None", self.resolved.build("guard"))
 
     @cached_property
     def credit(self) -> StepCredit | None:
@@ -243,3 +243,10 @@ def _check_roles(train: list[Problem], dev: list[Problem]) -> None:
     shared = {p.key for p in train} & {p.key for p in dev}
     if shared:
         raise UserError(f"data: {len(shared)} held-out problems are also in training, e.g. {sorted(shared)[:3]}")
+
+
+def stages_of(protocol: TrainingProtocol | None, train: Sequence[Problem], steps: int) -> list[Stage]:
+    """The stages of a phase; without a protocol, one that trains everything."""
+    if protocol is None:
+        return [Stage(0, "all", tuple(skills_of(train)), 0, steps)]
+    return protocol.stages(train, steps)

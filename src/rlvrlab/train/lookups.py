@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
-from rlvrlab.data.roles import Use
+from rlvrlab.envs.split import Use
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
 from rlvrlab.notes import hearing

@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 
 from rlvrlab.errors import NothingToLearn, TrainingDiverged
 from rlvrlab.evals.by_skill import BySkill, evaluate_skills
-from rlvrlab.evals.cards import read_cards
-from rlvrlab.evals.gains import gain_lines, on_dev, on_test
+from rlvrlab.evals.cards import gain_lines, on_dev, on_test, read_cards
 from rlvrlab.evals.monitors import PERSISTS, Watch
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_info, read_metrics
-from rlvrlab.record.seal import seal_of
 from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rewards.total import is_control
 from rlvrlab.rollout.collect import as_row
@@ -248,7 +246,7 @@ def _checkpoint(at: Watched, state: State, memory: Memory) -> Memory:
     lab, folder = at.lab, at.run.folder / "checkpoints"
     if not (folder / f"global_step_{state.step}").exists():
         memory = replace(memory, guard=lab.guard.saved(memory.guard)) if lab.guard else memory
-        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None, seal_of(at.run))
+        checkpoint.save(folder, lab.engine, state, memory if lab.remembers else None, at.run.seal())
     anchors = lab.guard.anchors(memory.guard) if lab.guard else set()
     bests = [one.best.step for one in (state, state.unended) if one is not None and one.best is not None]
     protected = {*state.kept, *anchors, *bests}

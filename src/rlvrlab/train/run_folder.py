@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunTouched, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
@@ -17,7 +17,6 @@ from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.run import Run, read_config, read_info
-from rlvrlab.record.seal import changed_config
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import Lab, Supplies
 
@@ -99,12 +98,6 @@ def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, 
     history = [*config.get("history", []), {"time": utc_now(), "changed": changed}]
     kept = {"folder": config["folder"], "history": history}
     run.reconfigure({**config, **now.config(), **kept}, words, kind=kind, changed=changed)
-
-
-def refuse_edited(folder: Path, before: str) -> None:
-    """Refuse a recipe that somebody has edited since the last checkpoint; `before` says what would come next."""
-    if edited := changed_config(folder, checkpoint.seals(folder / "checkpoints")):
-        raise RunTouched(f"{edited}; restore it before {before}")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
-from rlvrlab.train import checkpoint, integrity, run_folder
+from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.checks import (
     hidden_keys,
     note_long_references,
@@ -66,6 +66,8 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
 
 def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from the newest complete checkpoint; without one, from the beginning."""
+    from rlvrlab.train import integrity
+
     resolved = resolved_of(folder)
     with closing(Run.open(folder)) as run:
         path, notes = checkpoint.newest(folder / "checkpoints")
@@ -97,6 +99,8 @@ def fork(folder: Path, observe: Observer, command: Sequence[str] = (), *, accept
     For a run whose recipe or logs were edited, or whose own functions were (`accept_code`): nothing in its folder is
     touched, and the new run records its parent and what was found different.
     """
+    from rlvrlab.train import integrity
+
     resolved = resolved_of(folder, accept_code=accept_code)
     lab = ready_lab(resolved)
     find_sinks(resolved)
@@ -141,12 +145,14 @@ def accept_code(folder: Path) -> dict[str, Any]:
     config.json gets the new fingerprints and keeps the old ones in its history, and an event says after which step the
     new functions judge and pay. What was trained before stays as it was.
     """
+    from rlvrlab.train import integrity
+
     now = resolved_of(folder, accept_code=True)
     changed = integrity.changed_code(read_config(folder)["recipe"], now.recipe.model_dump())
     if not changed:
         return changed
     with closing(Run.open(folder)) as run:
-        run_folder.refuse_edited(folder, "its code is accepted")
+        integrity.refuse_edited(folder, "its code is accepted")
         found = checkpoint.complete(folder / "checkpoints")
         step = checkpoint.read_state(found[0]).step if found else 0
         told = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in changed.items())

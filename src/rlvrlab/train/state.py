@@ -1,17 +1,27 @@
-"""Where a run stands and what it remembers: small, plain, saved with every checkpoint."""
+"""Where a run stands: its state and memory, which are small, plain and saved with every checkpoint, and the stage and
+moment of a step, which are made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlvrlab.batch import TokenBatch
+from rlvrlab.engines.base import Snapshot, Trainable, Vector
 from rlvrlab.record.final import policy_step
-from rlvrlab.train.guards.base import Kept
+from rlvrlab.types import Objective, Problem, Rollout
 
 if TYPE_CHECKING:
     from rlvrlab.credit.base import Remembered
     from rlvrlab.surgery.base import Memory as SurgeryMemory
+
+Event = tuple[str, str]
+"""(kind, words) for logs/events.jsonl."""
+Ask = Callable[[Sequence[Problem], tuple[object, ...], bool], list[Rollout]]
+"""(problems, key, greedy) -> judged answers of the current policy."""
+AnchorKl = Callable[[TokenBatch, Snapshot], tuple[Vector, float]]
+"""(batch, anchor) -> gradient and value of KL(anchor ‖ current) over the whole vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,20 @@ class State:
         return cls(**{**data, **read, "unended": unended and cls.from_json(unended)})
 
 
+class Kept(NamedTuple):
+    """What a guard remembers from step to step."""
+
+    memory: dict[str, Any] = {}  # noqa: RUF012 -- never changed in place: a guard hands back a new one
+    """Plain data, saved with every checkpoint."""
+    live: dict[str, Any] = {}  # noqa: RUF012
+    """Vectors, snapshots and whatever else can be made again; never saved."""
+    vectors: dict[str, Vector] = {}  # noqa: RUF012
+    """Vectors that cannot be made again; the engine saves them with every checkpoint."""
+
+
+NOTHING = Kept()
+
+
 class Difficulty(NamedTuple):
     """Pass rates of the whole run and the borders between groups of equal difficulty."""
 
@@ -143,3 +167,71 @@ class Memory:
         stage = None if data["stage"] is None else (data["stage"][0], data["stage"][1])
         credit = {name: tuple(row) for name, row in data.get("credit", {}).items()}
         return cls(stage, data["surgery"], difficulty, Kept(data["guard"]), data.get("in_flight"), credit)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of a phase with one choice of problems."""
+
+    index: int
+    name: str
+    skills: tuple[str, ...]
+    """Trained in it."""
+    first: int
+    """Phase step at which it begins."""
+    last: int
+    """Phase step at which it is over."""
+    carry: bool = False
+    """Optimiser and reference go on from the stage before."""
+    max_tokens: int | None = None
+    """Longest answer in this stage; None takes rollout.max_tokens."""
+
+
+def stage_at(stages: Sequence[Stage], phase_step: int) -> Stage:
+    """The stage that a step belongs to."""
+    return next((stage for stage in stages if stage.first <= phase_step < stage.last), stages[-1])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where training stands, as far as it can be known without a policy."""
+
+    stage: Stage
+    protected: tuple[str, ...]
+    """Skills to protect in this stage."""
+    phase: str
+    phase_step: int
+    step: int
+    """Updates done in the whole run: the checkpoint that an anchor set now can be rebuilt from."""
+    seed: int
+    train: Sequence[Problem]
+    """All training problems."""
+
+    def key(self, *purpose: object) -> tuple[object, ...]:
+        """A key for what is random in this step."""
+        return (self.seed, "guard", self.phase, self.phase_step, *purpose)
+
+
+@dataclass(frozen=True)
+class Moment(Place):
+    """Where training stands when a guard is asked, and what the guard may use."""
+
+    engine: Trainable
+    answers: int = 1
+    """Answers drawn to each problem (rollout.n)."""
+    ask: Ask | None = None
+    """Draws and judges answers; None where nothing can be sampled in the middle of a step (verl)."""
+    policy_loss: Callable[[list[Rollout]], tuple[TokenBatch, Objective]] | None = None
+    """Batch and objective with which the phase itself would train on these answers."""
+    anchor_kl: AnchorKl | None = None
+    """The engine's verb; None where whole distributions cannot be had (verl)."""
+    events: list[Event] = field(default_factory=list)
+    """What protocol, surgery and guard have to say about this step."""
+
+    def say(self, words: str) -> None:
+        """Put a guard's remark on record."""
+        self.events.append(("guard", words))
+
+    def asked(self, problems: Sequence[Problem], *purpose: object, greedy: bool = False) -> list[Rollout]:
+        """Judged answers to a guard's own problems; none where nothing can be sampled."""
+        return self.ask(problems, self.key(*purpose), greedy) if self.ask and problems else []

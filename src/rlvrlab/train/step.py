@@ -11,15 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from rlvrlab.batch import TokenBatch
-from rlvrlab.objectives.correction import CorrectedInUpdate, with_sample_size
 from rlvrlab.stopwatch import timed
 from rlvrlab.train.batches import assemble, correction_of, metrics_of, minibatches, penalises_reward, training_batch
 from rlvrlab.train.collection import aged, collect_groups
-from rlvrlab.train.guards.base import Moment, Settled, protected_in
 from rlvrlab.train.lab import Lab, shows_answers
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
-from rlvrlab.train.protocols.base import stage_at
-from rlvrlab.train.state import Memory, State
+from rlvrlab.train.state import Memory, Moment, State, stage_at
 from rlvrlab.train.update import Applied, apply, counted_share, gradients, learning_rate, mean_metrics, shares
 from rlvrlab.types import Objective, Problem, Rollout
 
@@ -72,7 +69,11 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         for i, part in enumerate(parts):
             one, memory = update(lab, phase, now, memory, part, used, objective, i, counted)
             applied.append(one)
-    updated = with_sample_size(mean_metrics([one.metrics for one in applied]))
+    updated = mean_metrics([one.metrics for one in applied])
+    if objective is not estimators.objective:
+        from rlvrlab.objectives.correction import with_sample_size
+
+        updated = with_sample_size(updated)
     metrics |= counts | updated | phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
@@ -89,6 +90,8 @@ def corrected(lab: Lab, phase: OnlinePhase, estimators: Estimators) -> Objective
     correction = correction_of(lab.recipe)
     if correction is None or phase.updates_per_step > 1 or lab.surgery is not None or penalises_reward(lab.recipe):
         return estimators.objective
+    from rlvrlab.objectives.correction import CorrectedInUpdate
+
     return CorrectedInUpdate(estimators.objective, correction)
 
 
@@ -109,7 +112,7 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
     now = Moment(
         stage,
-        protected_in(stage, stages, lab.guard) if lab.guard else (),
+        lab.guard.protected_in(stage, stages) if lab.guard else (),
         phase.name,
         state.phase_step,
         state.step,
@@ -141,11 +144,13 @@ def observe(lab: Lab, now: Moment, memory: Memory, rollouts: Sequence[Rollout]) 
 
 def settle(lab: Lab, now: Moment, memory: Memory, *, updated: bool) -> tuple[Memory, dict[str, float]]:
     """The guard's last word on this step's parameters; then they are published, if they changed."""
-    settled = lab.guard.settle(now, memory.guard) if lab.guard else Settled(memory.guard, False, {})
-    memory = replace(memory, guard=settled.kept)
-    if updated or settled.moved:
+    metrics: dict[str, float] = {}
+    if lab.guard:
+        kept, moved, metrics = lab.guard.settle(now, memory.guard)
+        memory, updated = replace(memory, guard=kept), updated or moved
+    if updated:
         memory = replace(memory, in_flight=aged(memory.in_flight, lab.engine.publish()))
-    return memory, settled.metrics
+    return memory, metrics
 
 
 def update(

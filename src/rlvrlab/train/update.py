@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,11 @@ from rlvrlab.batch import Floats, Scale, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.stopwatch import timed
-from rlvrlab.train.guards.base import NOTHING, Gradient, Guard, Kept, Moment, Terms
+from rlvrlab.train.state import NOTHING, Kept, Moment
 from rlvrlab.types import Aggregation, Objective
+
+if TYPE_CHECKING:
+    from rlvrlab.train.guards.base import Guard
 
 
 class Applied(NamedTuple):
@@ -104,12 +107,17 @@ def apply(
     √(wᵀGw) is the norm of the sum, so clipping is a factor on the weights.
     """
     own = [float(weight) for weight in weight_S[found.owner_A]]
-    terms = guard.terms(now, kept, Gradient(found.vectors, own)) if guard and now else Terms([], [], {})
-    vectors, weights = [*found.vectors, *terms.vectors], np.array([*own, *terms.weights])
+    vectors, weights, metrics = [*found.vectors], np.array(own), found.metrics
+    if guard and now:
+        from rlvrlab.train.guards.base import Gradient
+
+        terms = guard.terms(now, kept, Gradient(vectors, own))
+        vectors, weights = [*vectors, *terms.vectors], np.array([*own, *terms.weights])
+        metrics = metrics | terms.metrics
     gramian = engine.gramian(vectors)["global"]
     norm = math.sqrt(max(float(weights @ gramian @ weights), 0.0)) if np.isfinite(gramian).all() else math.nan
     value = float(found.value_S @ found.share_S)
-    metrics = found.metrics | terms.metrics | {"actor/loss": value, "actor/grad_norm": norm, "actor/lr": rate}
+    metrics = metrics | {"actor/loss": value, "actor/grad_norm": norm, "actor/lr": rate}
     if not (math.isfinite(value) and math.isfinite(norm)):
         engine.release(vectors)
         return Applied(metrics, skipped=True), kept

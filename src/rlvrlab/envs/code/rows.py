@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.answers import as_seen
-from rlvrlab.envs.base import TEST_ONLY
 from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
+from rlvrlab.envs.split import TEST_ONLY
 from rlvrlab.errors import UserError
 from rlvrlab.judge.keys import state_of
 from rlvrlab.types import Role

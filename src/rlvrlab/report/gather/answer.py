@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import Card
+from rlvrlab.evals.cards import Card, Gain, better_before, gain_lines, on_dev, on_test
 from rlvrlab.evals.compare import compare_folders
-from rlvrlab.evals.gains import Gain, better_before, gain_lines, on_dev, on_test
 from rlvrlab.evals.matching import matching
 from rlvrlab.record.evaluation import METRICS as EVALUATED
 from rlvrlab.record.final import BASE

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import EARLIER, read_cards
-from rlvrlab.evals.gains import earlier_words
+from rlvrlab.evals.cards import EARLIER, earlier_words, read_cards
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.report.gather.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words

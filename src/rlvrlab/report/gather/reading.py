@@ -1,4 +1,9 @@
-"""Read what a folder holds without ever stopping: what is absent, torn or strange is named and left out."""
+"""Read what a folder holds without ever stopping: what is absent, torn or strange is named and left out.
+
+Lines are decoded quickly: twice as fast as by the standard library, and faster still without the texts. A run's answers
+are most of its record. The page shows some thousands of them; a table of all of them needs what was judged, not what
+was said, so `judged` skips prompt, completion and tokens where a line is laid out as it was written.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic_core import from_json
+
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError
 from rlvrlab.record.files import refuse_schema
-from rlvrlab.report.stored_lines import decoded
 
 Section = dict[str, Any]
 Fact = dict[str, Any]
 STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 """What code raises when it meets contents it did not expect: a record by another version or another program."""
+NEEDED = {"skill", "correct", "reward", "error"}
+TEXTS, TOKENS = b', "prompt": ', b', "tokens": ['
 
 
 class Line(NamedTuple):
@@ -110,7 +118,7 @@ def document(folder: Folder, kind: str, title: str, sections: list[Section], **m
 
 
 def section(name: str, view: str, title: str, data: Any, source: str = "", note: str = "") -> Section:
-    """One section of a document, as described in document.py."""
+    """One section of a document, as described in __init__.py."""
     return {"id": name, "view": view, "title": title, "note": note, "source": source, "data": data}
 
 
@@ -153,3 +161,36 @@ def words(value: Any, longest: int = 400) -> str:
 
 def _short(error: Exception) -> str:
     return words(f"{type(error).__name__}: {error}", 120)
+
+
+def decoded(line: bytes) -> Any:
+    """Any JSON; the standard library has the last word on what is valid (half a surrogate pair is)."""
+    try:
+        return from_json(line)
+    except ValueError:
+        return json.loads(line)
+
+
+def judged(line: bytes) -> Any:
+    """A stored answer with the number of its tokens in place of them, and perhaps without its texts.
+
+    {head…, "prompt": …, "tokens": [1, 2], tail…}  ->  {head…, tail…, "tokens": 2}
+
+    Inside a JSON text every quotation mark is escaped, so the two markers can only be keys. If head and tail together
+    are no table, or lack a needed key, the whole line is read.
+    """
+    texts, tokens = line.find(TEXTS), line.find(TOKENS)
+    end = line.find(b"]", tokens)
+    if 0 < texts < tokens < end:
+        try:
+            row = from_json(line[:texts] + line[end + 1 :])
+        except ValueError:
+            row = {}
+        if row.keys() >= NEEDED and "tokens" not in row:
+            begin = tokens + len(TOKENS)
+            row["tokens"] = line.count(b",", begin, end) + (end > begin)
+            return row
+    row = decoded(line)
+    if isinstance(row, dict) and isinstance(row.get("tokens"), list):
+        row["tokens"] = len(row["tokens"])
+    return row

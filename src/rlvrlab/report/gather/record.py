@@ -8,7 +8,6 @@ from typing import Any
 
 from rlvrlab.record.run import SCHEMA
 from rlvrlab.report.gather.reading import Folder, as_table, number
-from rlvrlab.report.status import state_of
 
 METRICS, EVENTS = "logs/metrics.jsonl", "logs/events.jsonl"
 
@@ -72,6 +71,8 @@ class RunRecord:
         """The state of the run; one whose process is gone is not `running`, whatever it recorded last."""
         if not self.info and not self.metrics:
             return "not started"
+        from rlvrlab.report.status import state_of
+
         return state_of(self.root, self.info)
 
     def series(self, key: str) -> list[tuple[int, float, int]]:

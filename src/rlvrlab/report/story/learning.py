@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvrlab.evals.cards import read_cards
-from rlvrlab.evals.gains import better_before, gain_lines, on_test
+from rlvrlab.evals.cards import better_before, gain_lines, on_test, read_cards
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
-from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, Table, bracket, points
@@ -49,6 +47,8 @@ def phases(run: RunRecord) -> Part | None:
 
 
 def _change(phase: str, entry: dict[str, Any]) -> str:
+    from rlvrlab.report.gather.intervals import change
+
     first, last = entry["before"], entry["last"]
     moved = change(*((one["accuracy"], (one["low"], one["high"])) for one in (first, last)))
     since = f" (at step {first['step']})" if first.get("late") else ""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Table = tuple[list[str], Sequence[Sequence[Any]]]
 """Headings and lines."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes text that begins with one of these for a formula."""
 
 
 class Part(NamedTuple):
@@ -17,6 +22,23 @@ class Part(NamedTuple):
     """SVG documents; each shows the table of the same name."""
     findings: Sequence[str]
     """Sentences in Markdown."""
+
+
+def as_csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table as the text of a CSV file."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([_safe(value) for value in row] for row in (head, *rows))
+    return text.getvalue()
+
+
+def _safe(value: Any) -> Any:
+    """Text that no spreadsheet takes for a formula; tables and lists as JSON."""
+    if value is None or isinstance(value, int | float):
+        return value
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False)
+    text = value.encode("utf-8", "backslashreplace").decode()
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def points(value: float) -> str:

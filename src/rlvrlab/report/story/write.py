@@ -13,12 +13,11 @@ from pathlib import Path
 from rlvrlab.errors import LabError
 from rlvrlab.record.experiment import FINDINGS, write_experiment
 from rlvrlab.record.files import write_atomically
-from rlvrlab.report.csv_text import as_csv
 from rlvrlab.report.gather.curves import skill_keys
 from rlvrlab.report.gather.reading import STRANGE
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.story import learning
-from rlvrlab.report.story.part import Part
+from rlvrlab.report.story.part import Part, as_csv
 
 ONE_RUN = "Intervals are 95 % and of this one run; what another seed would give, several runs tell (`rlvr compare`)."
 

@@ -11,11 +11,11 @@ from rlvrlab.data.rows import write_problems, write_table
 from rlvrlab.envs.data_files import parquet
 from rlvrlab.errors import UserError
 from rlvrlab.scale.verl.job import DEV, TRAIN
-from rlvrlab.train.guards.base import Place, protected_in
 from rlvrlab.train.guards.memory import RemembersSkills
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.train.protocols.base import TrainingProtocol
+from rlvrlab.train.state import Place
 from rlvrlab.types import Problem
 
 
@@ -35,7 +35,7 @@ def in_order(lab: Lab, phase: OnlinePhase, protocol: TrainingProtocol) -> list[P
     """Every step's problems under the recipe's protocol and guard, each step exactly one batch."""
     seed, stages, order = lab.recipe.seed, lab.stages(phase.steps), []
     for stage in stages:
-        protected = protected_in(stage, stages, lab.guard) if lab.guard else ()
+        protected = lab.guard.protected_in(stage, stages) if lab.guard else ()
         for step in range(stage.last - stage.first):
             chosen = protocol.problems(lab.train, seed, stage, phase.name, step, phase.batch_size)
             quota = protocol.quota(stage, step, phase.batch_size)
@@ -55,7 +55,7 @@ def memory(lab: Lab, phase: OnlinePhase) -> dict[str, list[tuple[str, str]]]:
     if not (isinstance(guard, RemembersSkills) and guard.needs_answers):
         return {}
     stages = lab.stages(phase.steps)
-    skills = dict.fromkeys(skill for stage in stages for skill in protected_in(stage, stages, guard))
+    skills = dict.fromkeys(skill for stage in stages for skill in guard.protected_in(stage, stages))
     problems, answers = guard.problems(lab.train, lab.recipe.seed), {}
     for skill in skills:
         pairs = [(problem.prompt, lab.env.gold(problem)) for problem in problems.get(skill, [])]

@@ -19,8 +19,9 @@ from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.rows import part_of
 from rlvrlab.scale.verl.shards import Shards, Vector
 from rlvrlab.scale.verl.told import write_events
-from rlvrlab.train.guards.base import NOTHING, Guard, Kept, Moment, protected_in
-from rlvrlab.train.protocols.base import Stage, stage_at, stages_of
+from rlvrlab.train.guards.base import Guard
+from rlvrlab.train.lab import stages_of
+from rlvrlab.train.state import NOTHING, Kept, Moment, Stage, stage_at
 from rlvrlab.types import Objective
 
 
@@ -51,7 +52,7 @@ class ShardGuard:
     def moment(self, step: int) -> Moment:
         """Where training stands; begins a stage where one is due."""
         stage, recipe, shards = stage_at(self._stages, step), self._job.resolved.recipe, ActorShards(self._engine)
-        protected = protected_in(stage, self._stages, self.guard)
+        protected = self.guard.protected_in(stage, self._stages)
         now = Moment(stage, protected, self._job.phase.name, step, step, recipe.seed, self._job.train, engine=shards)
         if not self._rebuilt:
             self._rebuild(shards)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlvrlab.record.files import parsed
-from rlvrlab.train.guards.base import Event
+from rlvrlab.train.state import Event
 
 
 def write_events(folder: Path, done: int, events: Sequence[Event], *, begun: bool) -> None:

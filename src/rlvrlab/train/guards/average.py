@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Guard, Kept, Moment, Settled
+from rlvrlab.train.guards.base import Guard, Settled
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import CountOrZero, Fraction01
 
 

@@ -8,35 +8,13 @@ checkpoint is kept, and of the plain part, so `rebuild` makes it again to the la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from rlvrlab.batch import TokenBatch
-from rlvrlab.engines.base import Snapshot, Trainable, Vector
-from rlvrlab.train.protocols.base import Stage
-from rlvrlab.types import Objective, Problem, Rollout
-
-Event = tuple[str, str]
-"""(kind, words) for logs/events.jsonl."""
-Ask = Callable[[Sequence[Problem], tuple[object, ...], bool], list[Rollout]]
-"""(problems, key, greedy) -> judged answers of the current policy."""
-AnchorKl = Callable[[TokenBatch, Snapshot], tuple[Vector, float]]
-"""(batch, anchor) -> gradient and value of KL(anchor ‖ current) over the whole vocabulary."""
-
-
-class Kept(NamedTuple):
-    """What a guard remembers from step to step."""
-
-    memory: dict[str, Any] = {}  # noqa: RUF012 -- never changed in place: a guard hands back a new one
-    """Plain data, saved with every checkpoint."""
-    live: dict[str, Any] = {}  # noqa: RUF012
-    """Vectors, snapshots and whatever else can be made again; never saved."""
-    vectors: dict[str, Vector] = {}  # noqa: RUF012
-    """Vectors that cannot be made again; the engine saves them with every checkpoint."""
-
-
-NOTHING = Kept()
+from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.train.state import Kept, Moment, Place, Stage
+from rlvrlab.types import Problem, Rollout
 
 
 class Gradient(NamedTuple):
@@ -61,51 +39,6 @@ class Settled(NamedTuple):
     moved: bool
     """Are the parameters others than before?"""
     metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where training stands, as far as it can be known without a policy."""
-
-    stage: Stage
-    protected: tuple[str, ...]
-    """Skills to protect in this stage."""
-    phase: str
-    phase_step: int
-    step: int
-    """Updates done in the whole run: the checkpoint that an anchor set now can be rebuilt from."""
-    seed: int
-    train: Sequence[Problem]
-    """All training problems."""
-
-    def key(self, *purpose: object) -> tuple[object, ...]:
-        """A key for what is random in this step."""
-        return (self.seed, "guard", self.phase, self.phase_step, *purpose)
-
-
-@dataclass(frozen=True)
-class Moment(Place):
-    """Where training stands when a guard is asked, and what the guard may use."""
-
-    engine: Trainable
-    answers: int = 1
-    """Answers drawn to each problem (rollout.n)."""
-    ask: Ask | None = None
-    """Draws and judges answers; None where nothing can be sampled in the middle of a step (verl)."""
-    policy_loss: Callable[[list[Rollout]], tuple[TokenBatch, Objective]] | None = None
-    """Batch and objective with which the phase itself would train on these answers."""
-    anchor_kl: AnchorKl | None = None
-    """The engine's verb; None where whole distributions cannot be had (verl)."""
-    events: list[Event] = field(default_factory=list)
-    """What protocol, surgery and guard have to say about this step."""
-
-    def say(self, words: str) -> None:
-        """Put a guard's remark on record."""
-        self.events.append(("guard", words))
-
-    def asked(self, problems: Sequence[Problem], *purpose: object, greedy: bool = False) -> list[Rollout]:
-        """Judged answers to a guard's own problems; none where nothing can be sampled."""
-        return self.ask(problems, self.key(*purpose), greedy) if self.ask and problems else []
 
 
 @dataclass(frozen=True)
@@ -141,6 +74,16 @@ class Guard:
     def passes(self) -> float:
         """Passes over its whole memory in one update, in units of a forward and backward pass; for the plan."""
         return 0.0
+
+    def protected_in(self, stage: Stage, stages: Sequence[Stage]) -> tuple[str, ...]:
+        """Listed skills, or without a list those of earlier stages, that this stage does not train.
+
+        Where a stage trains several skills at once, a guard that can also protects each of them from the others.
+        """
+        together = stage.skills if self.protects_trained and len(stage.skills) > 1 else ()
+        earlier = [skill for before in stages[: stage.index] for skill in before.skills]
+        wanted = dict.fromkeys(self.protected or [*earlier, *together])
+        return tuple(skill for skill in wanted if skill not in stage.skills or skill in together)
 
     def begin(self, now: Moment, kept: Kept) -> Kept:
         """A stage begins; the parameters are those the stage before ended with."""
@@ -181,14 +124,3 @@ class Guard:
     def rebuild(self, engine: Trainable, kept: Kept, step: int) -> Kept:
         """The engine holds the parameters of that step: make again what was made there."""
         return kept
-
-
-def protected_in(stage: Stage, stages: Sequence[Stage], guard: Guard) -> tuple[str, ...]:
-    """Listed skills, or without a list those of earlier stages, that this stage does not train.
-
-    Where a stage trains several skills at once, a guard that can also protects each of them from the others.
-    """
-    together = stage.skills if guard.protects_trained and len(stage.skills) > 1 else ()
-    earlier = [skill for before in stages[: stage.index] for skill in before.skills]
-    wanted = dict.fromkeys(guard.protected or [*earlier, *together])
-    return tuple(skill for skill in wanted if skill not in stage.skills or skill in together)

@@ -13,8 +13,9 @@ from typing import ClassVar
 
 from rlvrlab.engines.base import Trainable
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Gradient, Kept, Moment, Terms
+from rlvrlab.train.guards.base import Gradient, Terms
 from rlvrlab.train.guards.memory import RemembersSkills, answers_batch, sampled
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import Count, Positive
 
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from rlvrlab.registry import register
 from rlvrlab.surgery.projection import correction_norm, gem_multipliers
-from rlvrlab.train.guards.base import Gradient, Kept, Moment, Terms
+from rlvrlab.train.guards.base import Gradient, Terms
 from rlvrlab.train.guards.losses import RemembersLosses, loss_metrics
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import NonNegative
 
 

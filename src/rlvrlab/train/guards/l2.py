@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from rlvrlab.engines.base import Trainable
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Gradient, Guard, Kept, Moment, Terms
+from rlvrlab.train.guards.base import Gradient, Guard, Terms
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import Positive
 
 

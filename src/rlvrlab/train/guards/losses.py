@@ -18,7 +18,6 @@ from typing import ClassVar, Literal, NamedTuple
 from rlvrlab.batch import TokenBatch
 from rlvrlab.engines.base import Vector
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.memory import (
     KEPT_ANSWERS,
     RemembersSkills,
@@ -32,6 +31,7 @@ from rlvrlab.train.guards.memory import (
     with_answers,
     without_anchors,
 )
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import CountOrZero, Rollout
 
 MemoryLoss = Literal["likelihood", "accepted", "kl", "kl_full"]

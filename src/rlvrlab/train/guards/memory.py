@@ -20,9 +20,9 @@ from rlvrlab.evals.metrics import grouped
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.rollout.trainable import verified
 from rlvrlab.skills.embedding import centres, features, nearest
-from rlvrlab.skills.groups import skills_of
-from rlvrlab.train.guards.base import Guard, Kept, Moment
-from rlvrlab.types import Count, Problem, Rollout
+from rlvrlab.train.guards.base import Guard
+from rlvrlab.train.state import Kept, Moment
+from rlvrlab.types import Count, Problem, Rollout, skills_of
 
 
 def quotas(skills: Sequence[str], per_skill: int, total: int) -> dict[str, int]:

@@ -14,8 +14,9 @@ from rlvrlab.batch import batch_of
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import generator
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Gradient, Kept, Moment, Terms
+from rlvrlab.train.guards.base import Gradient, Terms
 from rlvrlab.train.guards.losses import RemembersLosses, SkillLoss, loss_metrics, slope
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import CountOrZero, Positive
 
 

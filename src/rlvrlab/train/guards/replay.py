@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rlvrlab.randomness import generator
 from rlvrlab.registry import register
-from rlvrlab.train.guards.base import Kept, Moment, Place
 from rlvrlab.train.guards.memory import RemembersSkills, remembered
+from rlvrlab.train.state import Kept, Moment, Place
 from rlvrlab.types import Fraction01, Problem
 
 

@@ -28,7 +28,6 @@ from rlvrlab.engines.base import Vector
 from rlvrlab.surgery.conflict import cosines
 from rlvrlab.surgery.projection import Kind, Projected, Solver, correction_norm, project, tolerances
 from rlvrlab.train.batches import sort_groups
-from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.losses import FORWARD, MemoryLoss, recalled, slope, why_unprotected
 from rlvrlab.train.guards.memory import (
     KEPT_ANSWERS,
@@ -42,6 +41,7 @@ from rlvrlab.train.guards.memory import (
     with_answers,
     without_anchors,
 )
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import Rollout
 
 STAGE = "*"

@@ -14,10 +14,10 @@ from annotated_types import Ge
 from rlvrlab.registry import register
 from rlvrlab.skills.trigger import Trigger
 from rlvrlab.surgery.projection import Kind, Solver
-from rlvrlab.train.guards.base import Kept, Moment
 from rlvrlab.train.guards.losses import MemoryLoss
 from rlvrlab.train.guards.memory import remembered
 from rlvrlab.train.guards.safe_step import SafeStep
+from rlvrlab.train.state import Kept, Moment
 from rlvrlab.types import Count, NonNegative
 
 

@@ -18,7 +18,6 @@ from rlvrlab.batch import TokenBatch
 from rlvrlab.engines.base import Engine
 from rlvrlab.evals.monitors import ONLINE
 from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.objectives.regularise import Regularised
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.registry import find
 from rlvrlab.rewards.total import asks_only_whether_right
@@ -187,9 +186,12 @@ class OnlinePhase(Phase):
         """The estimator of advantages and the objective with its KL and entropy terms."""
         recipe, objective = resolved.recipe, self.objective(resolved)
         kl_in_loss = recipe.kl.coef if recipe.kl.place == "loss" else 0.0
-        plain = not kl_in_loss and not recipe.entropy.coef
+        if not kl_in_loss and not recipe.entropy.coef:
+            return Estimators(self.advantage(resolved), objective)
+        from rlvrlab.objectives.regularise import Regularised
+
         regularised = Regularised(objective, kl_in_loss, recipe.kl.estimator, recipe.entropy.coef)
-        return Estimators(self.advantage(resolved), objective if plain else regularised)
+        return Estimators(self.advantage(resolved), regularised)
 
     def advantage(self, resolved: Resolved) -> AdvantageEstimator:
         """The recipe's estimator, or the phase's own."""

@@ -1,8 +1,6 @@
 """SFT: maximum likelihood of right answers, the cold start that gives reinforcement learning something to reinforce.
 
-`sft` takes the environment's references; `rft` (rejection sampling, expert iteration) the policy's own answers that
-may be trained on (rollout/trainable.py). Own answers are drawn once, kept in artifacts/rft_answers.jsonl as the very
-tokens that were sampled, and read back by a resumed run.
+`sft` takes the environment's references; rft.py the policy's own answers.
 """
 
 from __future__ import annotations
@@ -13,29 +11,24 @@ from typing import Any, ClassVar
 
 from rlvrlab.batch import batch_of
 from rlvrlab.envs.base import BaseEnvironment, ShowsTurns
-from rlvrlab.errors import NothingToLearn, UserError
+from rlvrlab.errors import UserError
 from rlvrlab.objectives.sft import Sft
 from rlvrlab.randomness import generator
-from rlvrlab.recipe import Recipe
-from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.registry import register
-from rlvrlab.rollout.episodes import demonstrations
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
-from rlvrlab.rollout.trainable import usable
 from rlvrlab.train.lab import Lab, Supplies
-from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
+from rlvrlab.train.phases.base import Phase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.update import Applied, descend, learning_rate
 from rlvrlab.types import Count, Positive
 
-ANSWERS = "rft_answers.jsonl"
 Example = dict[str, Any]
 """{"problem": id, "prompt": tokens, "answer": tokens}."""
 
 
 @dataclass(frozen=True)
 class Imitation(Phase):
-    """Batches of stored answers; what the phases of this file share."""
+    """Batches of stored answers; what SFT and RFT share."""
 
     steps: Count = 100
     """Updates."""
@@ -78,6 +71,8 @@ class SftPhase(Imitation):
         self.check(lab)
         tokenizer = lab.engine.tokenizer
         if isinstance(lab.env, ShowsTurns):
+            from rlvrlab.rollout.episodes import demonstrations
+
             return demonstrations(lab.env, lab.train[: self.references], tokenizer)
         golds = [(problem, lab.env.gold(problem)) for problem in lab.train[: self.references]]
         return [
@@ -97,38 +92,6 @@ class MoreSft(SftPhase):
     """Control arm: what the time of a later phase would have bought as more SFT. The next phase starts before it."""
 
     control: ClassVar[bool] = True
-
-
-@register("phase", "rft")
-@dataclass(frozen=True)
-class RftPhase(Imitation):
-    """Maximum likelihood of the policy's own answers that were judged right."""
-
-    problems: Count = 200
-    """Training problems that are tried, rollout.n answers each."""
-
-    def draws(self, recipe: Recipe, available: int) -> Draws:
-        """All answers come before the first step."""
-        return Draws(before=min(self.problems, available) * recipe.rollout.n)
-
-    def prepare(self, lab: Lab, artifacts: Path) -> list[Example]:
-        """Draw and judge the answers, unless a run that is being resumed has them already."""
-        path = artifacts / ANSWERS
-        if not path.exists():
-            asked = lab.problems_at("rft", 0, min(self.problems, len(lab.train)))
-            rollouts = lab.ask(asked, (lab.recipe.seed, "rft"))
-            right = {(r.problem.id, r.completion.tokens): r for r in rollouts if usable(r)}
-            rows = [
-                {"problem": r.problem.id, "prompt": list(r.prompt_tokens), "answer": list(r.completion.tokens)}
-                for r in right.values()
-            ]
-            write_rows(path, rows)
-        examples = read_lines(path)
-        if not examples:
-            raise NothingToLearn(
-                "rft: the policy solved none of the problems itself; do SFT first or raise rft.problems"
-            )
-        return examples
 
 
 def imitate(lab: Lab, examples: list[Example], rate: float) -> Applied:

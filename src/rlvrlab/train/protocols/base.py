@@ -8,31 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.randomness import drawn
-from rlvrlab.skills.groups import skills_of
-from rlvrlab.types import Problem
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stretch of a phase with one choice of problems."""
-
-    index: int
-    name: str
-    skills: tuple[str, ...]
-    """Trained in it."""
-    first: int
-    """Phase step at which it begins."""
-    last: int
-    """Phase step at which it is over."""
-    carry: bool = False
-    """Optimiser and reference go on from the stage before."""
-    max_tokens: int | None = None
-    """Longest answer in this stage; None takes rollout.max_tokens."""
+from rlvrlab.train.state import Stage
+from rlvrlab.types import Problem, skills_of
 
 
 class TrainingProtocol(ABC):
@@ -70,18 +51,6 @@ class TrainingProtocol(ABC):
         """The `step`-th draw of a stage."""
         pool = self.pool(train, stage)
         return drawn(pool, (seed, f"{stream}/{stage.name}"), step * size, (step + 1) * size)
-
-
-def stages_of(protocol: TrainingProtocol | None, train: Sequence[Problem], steps: int) -> list[Stage]:
-    """The stages of a phase; without a protocol, one that trains everything."""
-    if protocol is None:
-        return [Stage(0, "all", tuple(skills_of(train)), 0, steps)]
-    return protocol.stages(train, steps)
-
-
-def stage_at(stages: Sequence[Stage], phase_step: int) -> Stage:
-    """The stage that a step belongs to."""
-    return next((stage for stage in stages if stage.first <= phase_step < stage.last), stages[-1])
 
 
 def levels_of(problems: Sequence[Problem]) -> list[int]:

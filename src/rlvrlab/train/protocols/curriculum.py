@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rlvrlab.errors import UserError
 from rlvrlab.registry import register
-from rlvrlab.skills.groups import skills_of
-from rlvrlab.train.protocols.base import Stage, TrainingProtocol, checked_shares, cut, levels_of
-from rlvrlab.types import Count, Positive, Problem
+from rlvrlab.train.protocols.base import TrainingProtocol, checked_shares, cut, levels_of
+from rlvrlab.train.state import Stage
+from rlvrlab.types import Count, Positive, Problem, skills_of
 
 
 @register("protocol", "curriculum")

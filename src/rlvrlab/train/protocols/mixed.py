@@ -8,9 +8,9 @@ from math import floor
 
 from rlvrlab.randomness import drawn
 from rlvrlab.registry import register
-from rlvrlab.skills.groups import skills_of
-from rlvrlab.train.protocols.base import Stage, TrainingProtocol, check_skills
-from rlvrlab.types import Positive, Problem
+from rlvrlab.train.protocols.base import TrainingProtocol, check_skills
+from rlvrlab.train.state import Stage
+from rlvrlab.types import Positive, Problem, skills_of
 
 
 @register("protocol", "single")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvrlab.registry import register
-from rlvrlab.skills.groups import skills_of
-from rlvrlab.train.protocols.base import Stage, TrainingProtocol, check_skills, checked_shares, cut
-from rlvrlab.types import Positive, Problem
+from rlvrlab.train.protocols.base import TrainingProtocol, check_skills, checked_shares, cut
+from rlvrlab.train.state import Stage
+from rlvrlab.types import Positive, Problem, skills_of
 
 
 @register("protocol", "sequential")
