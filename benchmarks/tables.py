@@ -73,7 +73,7 @@ def steps_on_h200() -> list[str]:
 def whole_evaluations() -> list[str]:
     """HumanEval by one command, from its start to its end, in three states of the code."""
     rows = []
-    for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3"):
+    for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3", "h200_humaneval_4"):
         told = [f"{one['command_s']:.1f} s ({one['asking_and_judging_s']:.1f})" for one in found(name)]
         rows.append((_commit(name), *told, *["–"] * (3 - len(told))))
     head = ("1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)", "first time", "second")
@@ -141,8 +141,12 @@ def _range(three: list[float]) -> str:
 
 
 def judge() -> list[str]:
-    """Speed and CPU time of a check in every mode, and of a bare subprocess."""
-    figures = found("judge")["figures"]
+    """Speed and CPU time of a check in every mode, and of a bare subprocess, on two kinds of processor."""
+    return _checks("judge") + _checks("judge_x86")
+
+
+def _checks(name: str) -> list[str]:
+    figures = found(name)["figures"]
     bare = next(one["cpu_ms"] for one in figures if "subprocess" in one["name"])
     rows = []
     for one in figures:
@@ -365,7 +369,7 @@ def _later() -> list[str]:
             made = one.get("updates by start", [[row["step"] for row in one["updates"]]])
             starts = ", then ".join(f"{steps[0]}–{steps[-1]}" for steps in made)
             told = f"{name} ({round_['code']['commit']}): updates {starts}; merged {one['merged']}"
-            if card := one["evaluated"]:
+            for card in filter(None, (one.get("start"), one["evaluated"])):
                 score, low, high = (100 * card[f"accepted_at_1{end}"] for end in ("", "_low", "_high"))
                 told += f"; update {card['step']}: {score:.1f} % [{low:.1f}, {high:.1f}] of {card['problems']}"
             if "agent/turns" in one["updates"][0]:

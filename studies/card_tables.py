@@ -60,9 +60,12 @@ def against(name: str, runs: dict[str, list[dict[str, Any]]]) -> list[str]:
     lines = []
     for run in (run for run in ends if run != name and len(ends[run]["outcomes"]) == len(ends[name]["outcomes"])):
         found = compare(outcomes(ends[name]), outcomes(ends[run]))
+        pairs = [
+            (ends[run]["metrics"].get(key), ends[name]["metrics"].get(key)) for key in ("pass@8", "distinct_accepted")
+        ]
         more = [
-            f"{scale * (ends[run]['metrics'][key] - ends[name]['metrics'][key]):+.{digits}f}"
-            for key, scale, digits in (("pass@8", 100, 1), ("distinct_accepted", 1, 2))
+            "–" if own is None or other is None else f"{scale * (own - other):+.{digits}f}"
+            for (own, other), scale, digits in zip(pairs, (100, 1), (1, 2), strict=True)
         ]
         change = f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
         lines.append(f"| {run} − {name} | {change} | {' | '.join(more)} |")
