@@ -34,7 +34,8 @@ from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
-from rlvrlab.judge.extract import after_thinking, tagged
+from rlvrlab.judge.extract import tagged
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict

@@ -22,7 +22,8 @@ from rlvrlab.envs.mathematics.equality import exact, letters
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.zebra import Zebra
 from rlvrlab.errors import UserError
-from rlvrlab.judge.extract import after_thinking, boxed, fenced, hashed
+from rlvrlab.judge.extract import boxed, fenced, hashed
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.types import Problem, Verdict
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("final_answers.jsonl").read_text().splitlines()]

@@ -27,7 +27,7 @@ from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.judge.extract import after_thinking
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

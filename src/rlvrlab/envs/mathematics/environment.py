@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from rlvrlab.envs.amounts import asked_for
-from rlvrlab.envs.answers import KEPT, same, squeezed, unthought
+from rlvrlab.envs.answers import KEPT, denied, same, squeezed, unthought
 from rlvrlab.envs.base import JudgesTogether, Read
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
@@ -32,8 +32,9 @@ from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
-from rlvrlab.judge.extract import after_thinking, boxed
+from rlvrlab.judge.extract import boxed
 from rlvrlab.judge.modes.mathematics import MathTask
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
@@ -105,6 +106,7 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
             "right box, then an open one": f"{thought}\\boxed{{{right}}} \\boxed{{",
             "framed": f"{thought}\\fbox{{{right}}}",
             **unthought(f"\\boxed{{{right}}}", problem.prompt),
+            **{name: f"{thought}{text}" for name, text in denied(f"\\boxed{{{right}}}").items()},
         }
 
     def _settle(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:
