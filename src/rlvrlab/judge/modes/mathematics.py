@@ -19,8 +19,8 @@ from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.characters import as_latex
 from rlvrlab.judge.modes.expressions import without_repeating
 from rlvrlab.judge.modes.fonts import WRAPPED
-from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, WORD, units
-from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, scaled
+from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, WORD, other_units, units
+from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, is_stuck, scaled
 from rlvrlab.judge.modes.spelling import braced, same
 from rlvrlab.judge.modes.units import CENTS, SURE_PAIRS, is_unit
 from rlvrlab.judge.modes.words import says_nothing
@@ -29,7 +29,7 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-14"
+SCORER_VERSION = "mathematics-15"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 IN_WORDS = WRAPPED.pattern.replace("([^{}]*)", r"\s*per\s?cent\s*")
 PERCENT = re.compile(rf"(?<!\s)\s*(?:{IN_WORDS}|\bper\s?cent\b)")
@@ -74,7 +74,11 @@ def exactly_equal(answer: str, gold: str, percent: bool = False, cents: bool = F
     if len(answer) > LONGEST_ANSWER:
         return None
     answer, gold = braced(PERCENT.sub("%", as_latex(answer))), PERCENT.sub("%", as_latex(gold))
+    if is_stuck(answer, gold):
+        return False
     one, other = _number(answer), _number(gold)
+    if one and other and other_units(answer, gold):
+        return False
     if one and other:
         (value, in_percent), (expected, expected_in_percent) = one, other
         if in_percent == expected_in_percent:
