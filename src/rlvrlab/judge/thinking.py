@@ -14,11 +14,12 @@ import re
 CLOSING = "</think>"
 NAMES = ("think", "thinking", "thought", "thoughts", "reasoning", "scratchpad")
 TAG = re.compile(
-    rf"<[\s|]{{0,3}}(/?)[\s|]{{0,3}}((?i:{'|'.join(NAMES)}))(?![\w-])[^<>]{{0,100}}>"
-    r"|\[(/)(THINK)\]|^[ \t]{0,9}\[()(THINK)\]",
-    re.MULTILINE,
+    rf"[<\[](?:(?<=<)[\s|]{{0,3}}(/?)[\s|]{{0,3}}((?i:{'|'.join(NAMES)}))(?![\w-])[^<>]{{0,100}}>|(?<=\[)(/?)(THINK)\])"
 )
 """An opening or closing tag. One in square brackets opens at the beginning of a line alone: a list may hold a name."""
+INDENTED = 10
+BEGINS_A_LINE = re.compile(r"(?:\n|\A)[ \t]*\Z")
+"""The characters before such a tag, at most INDENTED."""
 SPELLINGS = (
     ("<THINK>", "</THINK>"), ("<Think>", "</Think>"), ("< think >", "</ think >"), ("<think time=1>", "</think >"),
     ("<thinking>", "</thinking>"), ("<Thinking>", "</Thinking>"), ("<thought>", "</thought>"),
@@ -37,10 +38,14 @@ def after_thinking(text: str, must_think: bool = False) -> str | None:
 def last_thought(text: str) -> tuple[int, bool]:
     """Where the last closing tag ends, and whether thinking goes on at the end of the text."""
     end, opened = 0, set[str]()
+    lowered = text.lower()
+    if not any(name in lowered for name in NAMES):
+        return end, False
     for tag in TAG.finditer(text):
-        name = (tag[2] or tag[4] or tag[6]).lower()
+        name = (tag[2] or tag[4]).lower()
         if not (tag[1] or tag[3]):
-            opened.add(name)
+            if tag[2] or BEGINS_A_LINE.search(text, max(0, tag.start() - INDENTED), tag.start()):
+                opened.add(name)
             continue
         opened = set() if name == "think" else opened - {name}
         end = tag.end()

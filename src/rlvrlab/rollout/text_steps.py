@@ -19,7 +19,7 @@ from rlvrlab.judge.thinking import TAG as THINKING
 from rlvrlab.rollout.segments import Kind, Segments, Siblings, Span
 from rlvrlab.types import Step
 
-TAG = re.compile(rf"(?:{THINKING.pattern})\s*|<answer>.*?</answer>\s*|<answer>.*\Z", re.DOTALL | re.MULTILINE)
+TAG = re.compile(rf"(?:(?:{THINKING.pattern})\s*)+|<answer>.*?</answer>\s*|<answer>.*\Z", re.DOTALL)
 BLANKS = r"[^\S\n]"
 PARAGRAPH = re.compile(rf"(?:{BLANKS}*+\S[^\n]*(?:\n|\Z))+\s*|{BLANKS}+")
 LINE = re.compile(rf"{BLANKS}*+\S[^\n]*(?:\n\s*|\Z)|{BLANKS}+")
@@ -41,9 +41,10 @@ Unit = tuple[str, Span]
 
 def text_steps(text: str) -> Segments:
     """Prose between the tags, in the coarsest units that give more than one step, and the answers."""
+    tags = list(TAG.finditer(text))
     for kind, pattern in (("paragraph", PARAGRAPH), ("line", LINE), ("sentence", SENTENCE)):
         units, at = list[Unit](), 0
-        for tag in (*TAG.finditer(text), None):
+        for tag in (*tags, None):
             end = tag.start() if tag else len(text)
             # No pattern takes blank lines in front; looking for one from each of their characters would be quadratic.
             first = end - len(text[at:end].lstrip())

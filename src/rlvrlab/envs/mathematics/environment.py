@@ -30,6 +30,7 @@ from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
+from rlvrlab.envs.mathematics.imaginary import is_imaginary
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
 from rlvrlab.judge.extract import boxed
@@ -117,7 +118,9 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
             return same(False, None, ErrorKind.FORMAT, "no closed box with an answer after the thinking")
         gold = problem.reference["answer"]
         if not problem.reference["choices"]:
-            return compared(answer, gold, asked_for(problem.prompt))
+            copied = "".join(answer.split()) in "".join(problem.prompt.split())  # the question is not its answer
+            imaginary = not copied and is_imaginary(problem.prompt, gold)
+            return compared(answer, gold, asked_for(problem.prompt), imaginary)
         chosen = letters(answer)
         if chosen is None:
             return same(False, answer, ErrorKind.SYNTAX, "a letter was expected")
@@ -139,10 +142,13 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
         )
 
 
-def compared(answer: str, gold: str, asked: Collection[str] = ()) -> Verdict | tuple[MathTask, str]:
+def compared(
+    answer: str, gold: str, asked: Collection[str] = (), imaginary: bool = False
+) -> Verdict | tuple[MathTask, str]:
     """A verdict on an answer that is not a choice, or a task when it takes mathematics to judge it.
 
-    Where a percentage is asked for, `10%` is right for gold `10`, and `10 cents` where coins are.
+    Where a percentage is asked for, `10%` is right for gold `10`, and `10 cents` where coins are; where `i` is the
+    imaginary unit, `i^2` is -1.
     """
     if answer == gold.strip():
         return same(True, answer)
@@ -152,7 +158,7 @@ def compared(answer: str, gold: str, asked: Collection[str] = ()) -> Verdict | t
     if value is None and expected is not None and no_number(answer):
         return same(False, answer, ErrorKind.SYNTAX, "not one number")
     if value is None or expected is None:
-        return MathTask(gold, percent="percent" in asked, cents="cent" in asked), answer
+        return MathTask(gold, percent="percent" in asked, cents="cent" in asked, imaginary=imaginary), answer
     return same(value == expected, answer)
 
 

@@ -66,6 +66,8 @@ class MathTask:
     """Is a percentage asked for? Then `10%` is right where gold says `10`; otherwise it is a tenth."""
     cents: bool = False
     """Are cents asked for? Then `10 cents` is right where gold says `10`; otherwise that is ten dollars."""
+    imaginary: bool = False
+    """Is `i` the square root of -1? Otherwise it is a variable, and `i^2` is not -1."""
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
 
 
@@ -173,7 +175,7 @@ class MathJudge:
         # An answer is what TeX makes of it. A gold answer with `2^10` in it is no LaTeX, and means two to the ten.
         gold, answer = braced(as_latex(task.gold), scripts=False), braced(as_latex(answer))
         gold, answer = _as_point(gold, answer), _as_point(answer, gold)
-        job = {"role": "mathematics", "gold": _readable(gold), "answer": _readable(answer)}
+        job = {"role": "mathematics", "gold": _readable(gold), "answer": _readable(answer), "imaginary": task.imaginary}
         finding = Finding(total=1)
 
         async def run() -> Sequence[Any]:

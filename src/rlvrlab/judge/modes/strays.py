@@ -30,6 +30,8 @@ QUOTED = re.compile(r"\s*(['\"`])([^'\"`]*)\1\s*")
 """A whole text in quotes."""
 TWO_SIGNS = re.compile(r"[+-][+-]|(?:^|[(\[{,;=])\s{0,9}[+-]\s{1,9}[+-]")
 EMPTY_SCRIPT = re.compile(r"[_^]\s{0,9}(?:\{[\s{}]{0,9}\}|(?=[)\],;&=]|\\\\))")
+MOST = 10
+"""Signs at one end that are counted; each takes a look at all of the text."""
 HALF = re.compile(r"\\(?:left|right)\s{0,9}\.")
 """A bracket that is not to be seen, so that another one has no partner."""
 
@@ -65,9 +67,11 @@ def _at_the_ends(pieces: list[str]) -> list[str]:
     if inner and inner[0] in RELATIONS:
         inner.pop(0)
         found.append(RELATION)
-    while inner and inner[0] in FIRST and not _is_pair(inner[0], inner):
+    while inner and len(found) < MOST and inner[0] in FIRST and not _is_pair(inner[0], inner):
         found.append(inner.pop(0))
-    while inner and inner[-1] in LAST and not _is_pair(inner[-1], inner) and not _is_mark(inner):
+    while (
+        inner and len(found) < 2 * MOST and inner[-1] in LAST and not _is_pair(inner[-1], inner) and not _is_mark(inner)
+    ):
         found.append(inner.pop())
     return found
 
