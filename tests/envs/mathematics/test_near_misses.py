@@ -70,7 +70,7 @@ MORE_BEFORE = (
 
 def _stuck_signs() -> Iterator[tuple[str, str]]:
     """Every sign of the keyboard and others, before a value and behind it: `5_`, `~5`, `5!`, `-−5`."""
-    golds = ("5", "-4", "2.5", "1,200", "\\frac{3}{4}", "\\sqrt{2}", "3\\pi", "x+4", "(1,2)")
+    golds = ("5", "-4", "2.5", ".729", "2.45e6", "1,200", "\\frac{3}{4}", "\\sqrt{2}", "3\\pi", "x+4", "(1,2)")
     behind = [*(set(string.punctuation) - HARMLESS_BEHIND), *(set(OTHER_SIGNS) - set("°")), *MORE_BEHIND]
     before = [*(set(string.punctuation) - HARMLESS_BEFORE), *(set(OTHER_SIGNS) - set("→")), *MORE_BEFORE]
     for gold in golds:

@@ -42,7 +42,7 @@ SIGNS = {
     "£": " sterling ", "¥": " yen ", "¢": " cent ", "℃": " celsius ", "℉": " fahrenheit ", "%": " percent ",
 }  # fmt: skip
 MARKED = re.compile(
-    r"(?<![\w{.])([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s{0,9}"
+    r"(?<![\w{.])((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s{0,9}"
     r"(?:(''|\"|″)|['′]|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{\s{0,9}\\prime\s{0,9}(\\prime)?\s{0,9}\}))"
 )
 """A number with marks behind it: minutes of arc or feet with one, seconds or inches with two."""
