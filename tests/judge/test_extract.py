@@ -20,7 +20,6 @@ from rlvrlab.envs.sql import Sql
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.extract import (
     Block,
-    after_thinking,
     blocks,
     boxed,
     fenced,
@@ -33,6 +32,7 @@ from rlvrlab.judge.extract import (
 )
 from rlvrlab.judge.fusion.datasets import Datasets
 from rlvrlab.judge.fusion.submissions import Executed, judge_submission
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.rollout.segment import segment
 from rlvrlab.types import Problem, Verdict
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from rlvrlab.envs.answers import KEPT
 from rlvrlab.judge.modes.expressions import number
-from rlvrlab.judge.modes.units import CENTS, is_unit, unit_named
+from rlvrlab.judge.modes.units import CENTS, SIGNS_OF_MONEY, is_money, is_unit, unit_named
 
 UNIT = re.compile(r"([^a-zA-Z%]*[0-9.])(?: ([a-zA-Z]{2,20})| ?(\\?%))", re.ASCII)
 """A number with one word behind it, which must be a unit, or with a percent sign."""
@@ -18,22 +18,23 @@ SPOKEN_OF = {
     "cent": re.compile(r"¢|\b(?:cents?|penn(?:y|ies)|pence|nickels?|dimes?|quarters?)\b", re.IGNORECASE),
 }
 """Questions about percentages, and about coins."""
-SIGNS = {"\\$": "dollar", "$": "dollar", "€": "euro", "£": "sterling", "¥": "yen"}
 
 
 def amount(text: str, asked: Collection[str] = ()) -> Fraction | None:
     """The exact value of a number with a currency sign, thousands separators or one plain unit; None otherwise.
 
-    A unit is a word that is known as one, or that is asked for.
+    A unit is a word that is known as one, or that is asked for; beside a currency sign it must mean the same.
     """
     if len(text) > KEPT:
         return None
     sign = "-" if text.startswith(("-", "−")) else ""
     bare = text[len(sign) :]
-    for symbol in SIGNS:
-        bare = bare.removeprefix(symbol)
+    symbol = next((one for one in SIGNS_OF_MONEY if bare.startswith(one)), "")
+    bare = bare.removeprefix(symbol)
     if match := UNIT.fullmatch(bare):
-        if match.group(2) and not is_unit(match.group(2)) and match.group(2).lower() not in asked:
+        word = match.group(2) or "percent"
+        known = is_money(symbol, word) if symbol else is_unit(word) or word.lower() in asked
+        if not known:
             return None
         bare = match.group(1)
     if bare.startswith(("-", "+", "−", " ")) and bare != text:
@@ -68,7 +69,7 @@ def equal_amounts(answer: str, gold: str, asked: Collection[str] | None = None) 
 
 def _units(text: str) -> set[str]:
     """What a currency sign and a word say, by one name for each unit; things that are counted have none."""
-    signs = {name for sign, name in SIGNS.items() if sign in text}
+    signs = {names[0] for sign, names in SIGNS_OF_MONEY.items() if sign in text}
     match = UNIT.fullmatch(text.lstrip("-−\\$€£¥"))
     word = "percent" if match and match.group(3) else unit_named(match.group(2)) if match else None
     return signs | {word} if word else signs

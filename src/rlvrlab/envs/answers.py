@@ -54,17 +54,6 @@ class Draws:
         return True
 
 
-def unthought(answer: str, prompt: str) -> dict[str, str]:
-    """Cheats by name: a right answer that was only thought, the prompt in place of an answer, nothing at all."""
-    return {
-        "only thought": f"<think>{answer}</think>",
-        "thinking without an end": f"<think>{answer}",
-        "answer in a reopened think": f"<think>.</think><think>{answer}",
-        "prompt echoed": prompt,
-        "no text": "",
-    }
-
-
 def squeezed(text: str) -> str:
     """A text whatever its case and blanks; it decides roles and ids, so it never changes."""
     return " ".join(text.casefold().split())

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rlvrlab.envs.answer_cheats import denied, misspelled
+
 
 def expression_cheats(numbers: Sequence[int], target: int, solution: str) -> dict[str, str]:
     """Cheats in what stands where the expression belongs."""
@@ -80,4 +82,6 @@ def tag_cheats(style: str, prompt: str, solution: str) -> dict[str, str]:
         "tags the wrong way round": f"<think>.</think></answer>{solution}<answer>",
         "upper-case tags": f"<think>.</think><ANSWER>{solution}</ANSWER>",
         "empty answer before the right one": f"<think>.</think><answer></answer>{tagged}",
+        **misspelled(tagged),
+        **{name: f"<think>.</think>{text}" for name, text in denied(tagged).items()},
     }

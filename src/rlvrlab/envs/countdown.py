@@ -34,7 +34,6 @@ from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UserError
-from rlvrlab.judge.extract import after_thinking, tagged
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
@@ -135,11 +134,7 @@ class Countdown(BaseEnvironment):
 
     def verify(self, problem: Problem, text: str) -> Verdict:
         """Extract, parse, check the numbers, compute exactly; never raises on any text."""
-        if self.style == "think":
-            tail = after_thinking(text, must_think=True)
-            answer = None if tail is None else tagged(tail)
-        else:
-            answer = text.removesuffix("\n").strip(" ")
+        answer = _thought_and_tagged(text) if self.style == "think" else text.removesuffix("\n").strip(" ")
         if not answer:
             return _refused(ErrorKind.FORMAT, "no single non-empty answer where it belongs", None)
         try:
@@ -249,6 +244,15 @@ def _listed(env: Countdown, level: int) -> Mapping[Role, list[tuple[Instance, Te
             if instance := env._instance(numbers, term):
                 by_role.setdefault(instance.role, []).append((instance, term))
     return by_role
+
+
+def _thought_and_tagged(text: str) -> str | None:
+    """What stands in the one pair of answer tags behind the thinking; bare answers need none of this."""
+    from rlvrlab.judge.extract import tagged
+    from rlvrlab.judge.thinking import after_thinking
+
+    tail = after_thinking(text, must_think=True)
+    return None if tail is None else tagged(tail)
 
 
 def _ask(problem: Problem) -> tuple[list[int], int]:

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rlvrlab.envs.amounts import amount, asked_for, equal_amounts
-from rlvrlab.envs.answers import in_turn, same, squeezed, unthought
+from rlvrlab.envs.answer_cheats import denied, unthought
+from rlvrlab.envs.answers import in_turn, same, squeezed
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
-from rlvrlab.judge.extract import after_thinking, hashed
+from rlvrlab.judge.extract import hashed
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
@@ -109,6 +111,7 @@ class Gsm8k(DataSetEnvironment):
             "five hashes": f"{thought}##### {right}",
             "answer on the next line": f"{thought}####\n{right}",
             **unthought(f"#### {right}", problem.prompt),
+            **{name: f"{thought}{text}" for name, text in denied(f"#### {right}").items()},
         }
 
     def _complete(self, reasoning: str, answer: str) -> str:

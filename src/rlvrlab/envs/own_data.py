@@ -22,7 +22,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
-from rlvrlab.envs.answers import KEPT, same, unthought
+from rlvrlab.envs.answer_cheats import denied, unthought
+from rlvrlab.envs.answers import KEPT, same
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
@@ -33,8 +34,9 @@ from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of_question
 from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
-from rlvrlab.judge.extract import after_thinking, boxed, hashed, python_block, tagged
+from rlvrlab.judge.extract import boxed, hashed, python_block, tagged
 from rlvrlab.judge.keys import state_of
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import key_bits, shuffled
 from rlvrlab.recipe.schema import PluginTable
 from rlvrlab.registry import file_of, is_own, own_names, own_object, register
@@ -190,7 +192,9 @@ class Answers(JudgedEnvironment, PluginTable):
         cheats = {name: self._complete(answer) for name, answer in answers.items()}
         if self.style == "bare":
             return cheats | {"prompt echoed": problem.prompt}
-        return cheats | unthought(self._complete(right), problem.prompt)
+        marked = not self.how.block and self.style != "last line"
+        taken_back = denied(self._complete(right)) if marked else {}
+        return cheats | taken_back | unthought(self._complete(right), problem.prompt)
 
     def _answer(self, problem: Problem, text: str) -> str | None:
         if self.how.block:

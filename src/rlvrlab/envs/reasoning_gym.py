@@ -28,15 +28,17 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, squeezed, unthought
+from rlvrlab.envs.answer_cheats import denied, unthought
+from rlvrlab.envs.answers import KEPT, squeezed
 from rlvrlab.envs.base import JudgesTogether
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.judge.extract import after_thinking, tagged
+from rlvrlab.judge.extract import tagged
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
@@ -145,6 +147,7 @@ class ReasoningGym(JudgesTogether):
             "twice": f"{thought}{tagged}{tagged}",
             "open": f"{thought}<answer>{right}",
             **unthought(tagged, problem.prompt),
+            **{name: f"{thought}{text}" for name, text in denied(tagged).items()},
         }
 
     def _prepare(self, problem: Problem, text: str) -> tuple[CallsTask, str] | Verdict:

@@ -21,7 +21,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from rlvrlab.judge.extract import after_thinking
+from rlvrlab.judge.denials import is_denied
+from rlvrlab.judge.thinking import after_thinking
 
 Style = Literal["chat", "fence", "bare"]
 ARGUMENT = {"python": "code", "sql": "query"}
@@ -105,4 +106,5 @@ def final_answer(text: str, style: Style, tools: Sequence[str], turns: int) -> s
     last = after_thinking(said[-1])
     if last is None or last.count(MARK) != 1 or call_in(said[-1], style, tools) is not None:
         return None
-    return last.partition(MARK)[2].strip() or None
+    place = last.index(MARK)
+    return None if is_denied(last, place, len(last)) else last[place + len(MARK) :].strip() or None

@@ -2,10 +2,13 @@
 
 Training, the judge server's /submit, `rlvr judge`, `rlvr credit` and the segmentation into steps all read with these
 functions, so they always judge and cut the same characters. Only what follows the last </think> is read, and a <think>
-after it hides everything. A block is opened by a line of three or more ` or ~ with at most one word that counts, its
-language, and closed by a line of nothing but the same sign, at least as often; other fences between the two are text.
-A block in a list is indented: what its opening fence is indented by (a list's mark counts) is taken away from each of
-its lines, as CommonMark does, but never more than its first line is indented by: some write only the fences like that.
+after it hides everything, however the tags are spelled (thinking.py). A value that the words beside it deny, such as
+`not \\boxed{5}`, is no answer (denials.py); a program or query is what it does.
+
+A block is opened by a line of three or more ` or ~ with at most one word that counts, its language, and closed by a
+line of nothing but the same sign, at least as often; other fences between the two are text. A block in a list is
+indented: what its opening fence is indented by (a list's mark counts) is taken away from each of its lines, as
+CommonMark does, but never more than its first line is indented by: some write only the fences like that.
 
 |                       | program_in                        | query_in                         | value_in         |
 |-----------------------|-----------------------------------|----------------------------------|------------------|
@@ -25,6 +28,9 @@ import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
+
+from rlvrlab.judge.denials import is_denied
+from rlvrlab.judge.thinking import after_thinking
 
 LONGEST = 200_000
 LONGEST_QUERY = 20_000
@@ -64,14 +70,6 @@ class Block(NamedTuple):
     end: int
     """Where it stands in the text, with that indentation."""
     closed: bool = True
-
-
-def after_thinking(text: str, must_think: bool = False) -> str | None:
-    """What follows the last </think>; None while thinking goes on, or when it never happened and had to."""
-    _, closed, tail = text.rpartition("</think>")
-    if "<think>" in tail or (must_think and not closed):
-        return None
-    return tail
 
 
 @lru_cache(maxsize=4)  # one answer is read several times in a row: for its kind, its program, its query
@@ -182,7 +180,7 @@ def value_in(text: str) -> Found:
         return Found(None, "thinking never ended" if tail is None else f"an answer of {len(tail):,} characters")
     block = (Block("", tail, 0, len(tail)), *blocks(tail))[-1]
     start = len(text) - len(tail)
-    if not block.code.strip():
+    if not block.code.strip() or _is_denied(tail, block):
         return Found(None, "no answer after the thinking")
     return Found(block.code.replace("\r\n", "\n"), span=(start + block.start, start + block.end))
 
@@ -190,11 +188,20 @@ def value_in(text: str) -> Found:
 def fenced(tail: str, languages: Collection[str]) -> str | None:
     """The content of the last block when it is closed and in one of these languages."""
     last = blocks(tail)[-1:]
-    return last[0].code.strip(SPACE) if last and last[0].closed and last[0].language in languages else None
+    if not last or not last[0].closed or last[0].language not in languages or _is_denied(tail, last[0]):
+        return None
+    return last[0].code.strip(SPACE)
+
+
+def _is_denied(tail: str, block: Block) -> bool:
+    """By the line before its opening fence."""
+    opening = tail.rfind("\n", 0, max(0, block.start - 1))
+    line = tail[tail.rfind("\n", 0, opening) + 1 : opening] + " " if opening > 0 else ""
+    return is_denied(line, len(line), len(line))
 
 
 def boxed(tail: str) -> str | None:
-    """The content of the last \\\\boxed{…}; None when there is none, it never closes or is endless."""
+    """The content of the last \\\\boxed{…}; None when there is none, it never closes, is endless or denied."""
     start = tail.rfind("\\boxed{")
     if start < 0:
         return None
@@ -202,13 +209,17 @@ def boxed(tail: str) -> str | None:
     for match in BRACE.finditer(tail, begin, begin + LONGEST_BOX):
         depth += {"{": 1, "}": -1}.get(match.group(), 0)
         if depth == 0:
-            return tail[begin : match.start()].strip(SPACE)
+            denied = is_denied(tail, start, match.end())
+            return None if denied else tail[begin : match.start()].strip(SPACE)
     return None
 
 
 def hashed(tail: str) -> str | None:
     """The rest of the line after the only ####; two of them are a hedge."""
     if tail.count("####") != 1 or "#####" in tail:
+        return None
+    place = tail.index("####")
+    if is_denied(tail, place, len(tail)):
         return None
     return tail.partition("####")[2].partition("\n")[0].strip(SPACE) or None
 
@@ -217,8 +228,10 @@ def tagged(tail: str) -> str | None:
     """The content of the only <answer>…</answer>; two of them are a hedge."""
     if tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
         return None
-    content, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-    return content.strip(SPACE) if closed else None
+    start, end = tail.index("<answer>"), tail.index("</answer>")
+    if end < start or is_denied(tail, start, end + len("</answer>")):
+        return None
+    return tail[start + len("<answer>") : end].strip(SPACE)
 
 
 def python_block(program: str) -> str:

@@ -11,7 +11,8 @@ import hashlib
 from functools import lru_cache
 
 from rlvrlab.envs.python_trees import parses
-from rlvrlab.judge.extract import SQL, Found, after_thinking, blocks, program_in, query_in
+from rlvrlab.judge.extract import SQL, Found, blocks, program_in, query_in
+from rlvrlab.judge.thinking import after_thinking, last_thought
 from rlvrlab.rollout.python_steps import canonical_python, python_steps
 from rlvrlab.rollout.segments import Edited, Kind, Segments, Span
 from rlvrlab.rollout.sql_steps import canonical_sql, sql_steps
@@ -68,7 +69,6 @@ def _region(text: str, found: Found) -> Span:
     """Where the program stands that is judged; in an answer without one, its last block or all that was not thought."""
     if found.code is not None:
         return found.span
-    tail = text.rpartition("</think>")[2]
-    start = len(text) - len(tail)
-    last = blocks(tail)[-1:]
+    start, _ = last_thought(text)
+    last = blocks(text[start:])[-1:]
     return (start + last[0].start, start + last[0].end) if last else (start, len(text))

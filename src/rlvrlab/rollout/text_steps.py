@@ -1,6 +1,6 @@
 """Prose, tool calls and plain words in steps.
 
-    text    paragraphs; a text of one paragraph in lines, one of one line in sentences. <think> and </think> are glue,
+    text    paragraphs; a text of one paragraph in lines, one of one line in sentences. the tags of thinking are glue,
             <answer>…</answer> is one step.
     turns   what the assistant says together with the tool's result: neither is left without the other
     words   separated by white space, for tasks whose actions are single words
@@ -15,10 +15,11 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
+from rlvrlab.judge.thinking import TAG as THINKING
 from rlvrlab.rollout.segments import Kind, Segments, Siblings, Span
 from rlvrlab.types import Step
 
-TAG = re.compile(r"</?think>\s*|<answer>.*?</answer>\s*|<answer>.*\Z", re.DOTALL)
+TAG = re.compile(rf"(?:(?:{THINKING.pattern})\s*)+|<answer>.*?</answer>\s*|<answer>.*\Z", re.DOTALL)
 BLANKS = r"[^\S\n]"
 PARAGRAPH = re.compile(rf"(?:{BLANKS}*+\S[^\n]*(?:\n|\Z))+\s*|{BLANKS}+")
 LINE = re.compile(rf"{BLANKS}*+\S[^\n]*(?:\n\s*|\Z)|{BLANKS}+")
@@ -40,9 +41,10 @@ Unit = tuple[str, Span]
 
 def text_steps(text: str) -> Segments:
     """Prose between the tags, in the coarsest units that give more than one step, and the answers."""
+    tags = list(TAG.finditer(text))
     for kind, pattern in (("paragraph", PARAGRAPH), ("line", LINE), ("sentence", SENTENCE)):
         units, at = list[Unit](), 0
-        for tag in (*TAG.finditer(text), None):
+        for tag in (*tags, None):
             end = tag.start() if tag else len(text)
             # No pattern takes blank lines in front; looking for one from each of their characters would be quadratic.
             first = end - len(text[at:end].lstrip())

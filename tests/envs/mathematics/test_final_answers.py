@@ -22,7 +22,8 @@ from rlvrlab.envs.mathematics.equality import exact, letters
 from rlvrlab.envs.split import role_of
 from rlvrlab.envs.zebra import Zebra
 from rlvrlab.errors import UserError
-from rlvrlab.judge.extract import after_thinking, boxed, fenced, hashed
+from rlvrlab.judge.extract import boxed, fenced, hashed
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.types import Problem, Verdict
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("final_answers.jsonl").read_text().splitlines()]
@@ -193,3 +194,13 @@ def test_roles_have_their_shares() -> None:
 def test_a_formula_that_is_the_whole_answer_may_have_borders() -> None:
     assert exact("\\[1,000\\]") == exact("\\(1000\\).") == 1000 and exact("\\[1\\] \\[2\\]") is None
     assert letters("\\[\\text{B}\\]") == letters("\\(B\\)") == "B"
+
+
+@pytest.mark.parametrize("sign", ["\\$", "$", "€", "£", "¥"])
+def test_an_amount_is_of_one_money(sign: str) -> None:
+    own = {"€": "euros", "£": "pounds", "¥": "yen"}.get(sign, "dollars")
+    assert equal_amounts(f"{sign}5 {own}", "5") is True
+    for unit in ("dollars", "euros", "pounds", "yen", "kg", "cents", "apples", "hours"):
+        assert unit == own or equal_amounts(f"{sign}5 {unit}", "5") is None
+    assert not any(equal_amounts(f"{sign}{other}5", "5") for other in ("\\$", "$", "€", "£", "¥"))
+    assert equal_amounts(f"{sign}5%", "5") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import string
 from collections.abc import Iterator
 
 import pytest
@@ -48,6 +49,52 @@ def near_misses() -> Iterator[tuple[str, str]]:
     yield from _inequalities()
     yield from _mathematics_in_type()
     yield from _more_than_a_constant()
+    yield from _stuck_signs()
+    yield from _odd_units()
+
+
+HARMLESS_BEHIND = set("$.\\")
+"""A sign of money or the border of a formula, a full stop; a backslash would keep the box open. Degrees are a unit."""
+HARMLESS_BEFORE = set("$+.=\\")
+"""Signs that change nothing or belong to the value, and an equals sign, which says no more than an arrow."""
+OTHER_SIGNS = "±∓≈≤≥≠∼〜§¶†‡№©®™•¿¡«»‹›¨¯¸·°′″‴‰‱∴∵∝∘⊕⊗⌀☺✓✗→←↑↓"
+MORE_BEHIND = (
+    "!!", "..", "__", "^^", "**", "@@", "' '", "''", "_{}", "^{}", "^{ }", "_{ }", " #", " @", "\\#", "\\_", "\\&",
+    "\\@", "\\'", "\\~", "\\^", "\\.", '\\"', "\\`", "\\|", "\\text{'}", "\\text{@}", "\\text{#}", "\\text{_}",
+    "\\text{~}", "\\text{|}", "\\pm", "^\\prime",
+)  # fmt: skip
+MORE_BEFORE = (
+    "--", "-−", "+-", "-+", "++", "- -", "~ ", "# ", "\\#", "\\~", "\\sim ", "\\text{~}", "\\text{#}", "\\pm ",
+)  # fmt: skip
+
+
+def _stuck_signs() -> Iterator[tuple[str, str]]:
+    """Every sign of the keyboard and others, before a value and behind it: `5_`, `~5`, `5!`, `-−5`."""
+    golds = ("5", "-4", "2.5", ".729", "2.45e6", "1,200", "\\frac{3}{4}", "\\sqrt{2}", "3\\pi", "x+4", "(1,2)")
+    behind = [*(set(string.punctuation) - HARMLESS_BEHIND), *(set(OTHER_SIGNS) - set("°")), *MORE_BEHIND]
+    before = [*(set(string.punctuation) - HARMLESS_BEFORE), *(set(OTHER_SIGNS) - set("→")), *MORE_BEFORE]
+    for gold in golds:
+        yield from ((gold + sign, gold) for sign in sorted(behind) if sign not in "{}")
+        yield from ((sign + gold, gold) for sign in sorted(before) if sign not in "{}" and sign + gold != "--4")
+
+
+def _odd_units() -> Iterator[tuple[str, str]]:
+    """Two currencies, or one beside another unit, and units that are no unit together."""
+    moneys = {"\\$": "dollars", "$": "dollars", "€": "euros", "£": "pounds", "¥": "yen"}
+    for gold in ("5", "2.5", "\\frac{3}{4}", "13000"):
+        for sign, own in moneys.items():
+            for unit in ("dollars", "euros", "yen", "rupees", "kg", "cents", "hours", "apples", "degrees", "percent"):
+                if unit != own:
+                    yield f"{sign}{gold} {unit}", gold
+                    yield f"{sign}{gold} \\text{{ {unit}}}", gold
+            yield from ((f"{sign}{other}{gold}", gold) for other in moneys if moneys[other] != own)
+            yield f"{sign}{gold}\\%", gold
+        for pair in ("dollars euros", "kg dollars", "km kg", "hours apples dollars", "km miles"):
+            yield f"{gold} \\text{{ {pair}}}", gold
+        yield from ((f"{gold}{mark}", gold) for mark in ("'", "''", '"', "′", "″"))
+    for number in ("13", "5"):
+        yield f"{number} \\text{{ thousand euros}}", f"\\${number}000"
+        yield f"\\${number} \\text{{ thousand euros}}", f"{number}000"
 
 
 def _more_than_a_constant() -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from zlib import crc32
 
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]+|[a-zA-Z]+|\s+|.", re.DOTALL)
 WORDS = re.compile(r"(\\(?:text|textbf|textit|textrm|mathrm|mbox|operatorname|begin|end)\s*\{[^{}]*\}|\{[lcr|]+\})")
@@ -38,6 +39,40 @@ SMALL_WORDS = {
     "pm", "am", "lb",
 }  # fmt: skip
 
+STUCK_BEHIND = (
+    "_", "@", "#", "~", "|", "^", "&", "`", ":", ";", "*", "=", "<", ">", "\\#", "\\_", "\\&", "\\@", "\\'", "\\|",
+    "_{}", "^{}", "!!", "?", "..", " \\text{@}", " \\text{#}",
+)  # fmt: skip
+STUCK_BEFORE = (
+    "~",
+    "#",
+    "@",
+    "_",
+    "^",
+    "|",
+    ":",
+    ";",
+    "'",
+    "`",
+    "&",
+    "*",
+    "/",
+    "<",
+    "\\#",
+    "\\ge ",
+    "\\approx ",
+    "+-",
+    "--",
+)
+INEQUALITIES = ("<", "\\ge ", "\\approx ")
+RELATION = re.compile(r"[<>]|\\(?:[gl]eq?|neq?|approx|infty)(?![a-zA-Z])")
+STUCK = 8
+MIXED_MONEY = (
+    "$X euros", "\\$X euros", "\\$X \\text{ euros}", "€X dollars", "£X \\text{ dollars}", "$X kg", "\\$X \\text{ kg}",
+    "\\$X \\text{ cents}", "\\$X \\text{ apples}", "X \\text{ dollars euros}", "\\$€X", "€£X", "X\\% \\text{ dollars}",
+    "\\$X\\%", "\\$X^\\circ", "X \\text{ km kg}", "€X \\text{ hours}", "\\$X \\text{ thousand euros}",
+)  # fmt: skip
+
 Variants = Iterator[tuple[str, str]]
 
 
@@ -60,9 +95,33 @@ def near_misses(gold: str) -> Variants:
         yield from (("roman", f"{gold}\\{font}{{{letter}}}") for font, letter in ROMAN)
     if re.fullmatch(r"\$?[0-9.,]+\$?", gold):
         yield "cents", _appended(gold, " \\text{ cents}")
+    yield from (("stuck", text) for text in _stuck(gold))
+    if re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", gold):
+        yield from (("money", text.replace("X", gold)) for text in MIXED_MONEY)
     if "%" not in gold and "percent" not in gold:
         yield "percent", _appended(gold, "\\%")
         yield "percent", _appended(gold, " \\text{ percent}.")
+
+
+def _stuck(gold: str) -> Iterator[str]:
+    """A sign that says nothing, or something else, before gold or behind it; not one that gold has.
+
+    A few for each gold, others for each, so that all golds together have all of them.
+    """
+    inner = gold.strip().strip("$")
+    ends_in_a_digit = inner[-1:].isdigit() and not re.search(r"[\\_^'{:]", inner)
+    behind = (*STUCK_BEHIND, *(("'", "''", '"') if ends_in_a_digit else ()))
+    pairs = [*((sign, "") for sign in STUCK_BEFORE), *(("", sign) for sign in behind)]
+    first = crc32(gold.encode()) % len(pairs)
+    for before, after in (pairs[first:] + pairs[:first])[:STUCK]:
+        if (before + after).strip("\\ ") not in gold and not (before in INEQUALITIES and RELATION.search(gold)):
+            yield _appended(_prepended(gold, before), after)
+
+
+def _prepended(gold: str, beginning: str) -> str:
+    """Inside the first dollar where there is one, so that it belongs to the formula."""
+    whole = gold.endswith("$") and gold.count("$") == 2 and gold.startswith("$")
+    return f"${beginning}{gold[1:]}" if whole else beginning + gold
 
 
 def respellings(gold: str) -> Variants:

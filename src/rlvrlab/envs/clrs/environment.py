@@ -20,14 +20,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from rlvrlab.envs.answers import KEPT, Draws, in_turn, squeezed, unthought
+from rlvrlab.envs.answer_cheats import unthought
+from rlvrlab.envs.answers import KEPT, Draws, in_turn, squeezed
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.clrs.tasks import TASKS, TRACED
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.judge.extract import after_thinking
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import generator, key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

@@ -25,7 +25,8 @@ from rlvrlab.envs.code.shapes import GENERATION
 from rlvrlab.envs.code.shared_judge import settled
 from rlvrlab.envs.python_trees import NOT_PYTHON, example_of, literal
 from rlvrlab.judge.compare import RSTRIP_LINES, same_text
-from rlvrlab.judge.extract import after_thinking, value_in
+from rlvrlab.judge.extract import value_in
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 

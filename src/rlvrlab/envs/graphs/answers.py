@@ -4,8 +4,9 @@
     … no node is left. ### Yes                                               a marked word or number
 
 Only what follows the last </think> counts. A list is read when it is the only one: an answer that gives two different
-lists is hedging. Lists without a single known token (a citation [1], the prompt's placeholder) are not answers. Nothing
-is skipped, padded, repaired or searched for in earlier text; every such kindness is a reward somebody farms.
+lists is hedging, and a list that the words beside it deny is none. Lists without a single known token (a citation [1],
+the prompt's placeholder) are not answers. Nothing is skipped, padded, repaired or searched for in earlier text; every
+such kindness is a reward somebody farms.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
+from rlvrlab.judge.denials import is_denied
+from rlvrlab.judge.extract import tagged
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.types import ErrorKind
 
 Style = Literal["plain", "chat", "think", "bare"]
@@ -42,15 +46,13 @@ class Unreadable(Exception):
 
 def final_text(text: str, style: Style) -> str:
     """The part of a completion that may hold the answer."""
-    _, closed, tail = text.rpartition("</think>")
-    if "<think>" in tail:
-        raise Unreadable(ErrorKind.FORMAT, "the thinking has no end")
+    tail = after_thinking(text, must_think=style == "think")
+    if tail is None:
+        raise Unreadable(ErrorKind.FORMAT, "the thinking has no end, or never happened")
     if style == "think":
-        if not closed or tail.count("<answer>") != 1 or tail.count("</answer>") != 1:
+        tail = tagged(tail)
+        if tail is None:
             raise Unreadable(ErrorKind.FORMAT, "no single <answer> after the thinking")
-        tail, closed, _ = tail.partition("<answer>")[2].partition("</answer>")
-        if not closed:
-            raise Unreadable(ErrorKind.FORMAT, "the answer's tags stand the wrong way round")
     if len(tail) > MAX_TEXT:
         raise Unreadable(ErrorKind.FORMAT, f"more than {MAX_TEXT} characters after the thinking")
     if not tail.strip():
@@ -119,12 +121,12 @@ def index_below(n: int, token: str) -> int | None:
 def read_names(text: str, names: Sequence[str]) -> tuple[int, ...]:
     """The only list of names in a text, as nodes."""
     table = Names(names)
-    return _only_known([_resolve(table.split(content), table.find) for content in _contents(text)])
+    return _only_known([_resolve(table.split(one.content), table.find, one.denied) for one in _listed(text)])
 
 
 def read_indices(text: str, n: int, size: int) -> tuple[int, ...]:
     """The only list of `size` numbers in a text, all below n."""
-    lists = [_resolve(content.split(","), partial(index_below, n)) for content in _contents(text)]
+    lists = _numbers(text, n)
     fitting = [nodes for nodes in lists if len(nodes) == size]
     if not fitting:
         raise Unreadable(ErrorKind.RULE, f"no list of {size} numbers")
@@ -133,18 +135,24 @@ def read_indices(text: str, n: int, size: int) -> tuple[int, ...]:
 
 def read_numbers(text: str, n: int) -> tuple[int, ...]:
     """The only list of numbers below n in a text, however long."""
-    return _only_known([_resolve(content.split(","), partial(index_below, n)) for content in _contents(text)])
+    return _only_known(_numbers(text, n))
+
+
+def _numbers(text: str, n: int) -> list[tuple[int | None, ...]]:
+    return [_resolve(one.content.split(","), partial(index_below, n), one.denied) for one in _listed(text)]
 
 
 def read_pair(text: str, sizes: tuple[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The only two lists of numbers in a text, equally long: nodes of the first graph and of the second."""
-    contents = _contents(text)
-    numeric = [content for content in contents if any(INDEX.fullmatch(bare(t[:9])) for t in content.split(","))]
+    lists = [one for one in _listed(text) if any(INDEX.fullmatch(bare(t[:9])) for t in one.content.split(","))]
+    if any(one.denied for one in lists):
+        raise Unreadable(ErrorKind.SYNTAX, "the text denies its list")
+    numeric = [one.content for one in lists]
     pairs = dict.fromkeys(zip(numeric[::2], numeric[1::2], strict=False))
     if len(numeric) < 2 or len(numeric) % 2 or len(pairs) != 1:
         raise Unreadable(ErrorKind.SYNTAX, f"{len(numeric)} lists of numbers where two belong")
     first, second = [
-        _whole(_resolve(content.split(","), partial(index_below, n)))
+        _whole(_resolve(content.split(","), partial(index_below, n), denied=False))
         for content, n in zip(next(iter(pairs)), sizes, strict=True)
     ]
     if len(first) != len(second):
@@ -160,6 +168,8 @@ def read_marked(text: str, alone: bool, understand: Callable[[str], T | None]) -
     marked = text.split("###")[1:] if "###" in text else [text] if alone else []
     if not marked:
         raise Unreadable(ErrorKind.FORMAT, "no answer after ###")
+    if "###" in text and is_denied(text, text.rindex("###"), len(text)):
+        raise Unreadable(ErrorKind.SYNTAX, "the text denies its answer")
     if len(marked) > MAX_LISTS:
         raise Unreadable(ErrorKind.SYNTAX, f"{len(marked)} marks ###")
     short = [bare(part).removesuffix(".").strip(WRAPPING) if len(part) <= MAX_TOKEN else "" for part in marked]
@@ -181,19 +191,26 @@ def whole_number(token: str) -> int | None:
     return int(token.replace(",", "")) if NUMBER.fullmatch(token) else None
 
 
-def _contents(text: str) -> list[str]:
+class Listed(NamedTuple):
+    """What stands in a pair of brackets, and whether the words beside it say that it is not the answer."""
+
+    content: str
+    denied: bool
+
+
+def _listed(text: str) -> list[Listed]:
     if text.count(",") > MAX_COMMAS:
         raise Unreadable(ErrorKind.SYNTAX, f"more than {MAX_COMMAS} commas")
     if not text.isascii():
         text = text.translate(FULL_WIDTH)
-    contents = [ARROWS.sub(",", content) for content in BRACKETS.findall(text)]
-    if not contents:
+    found = list(BRACKETS.finditer(text))
+    if not found:
         raise Unreadable(ErrorKind.FORMAT, "no list in square brackets")
-    if text.count("[") > len(contents) and _in_a_list(text):
+    if text.count("[") > len(found) and _in_a_list(text):
         raise Unreadable(ErrorKind.SYNTAX, "a list within a list")
-    if len(contents) > MAX_LISTS:
-        raise Unreadable(ErrorKind.SYNTAX, f"{len(contents)} lists")
-    return contents
+    if len(found) > MAX_LISTS:
+        raise Unreadable(ErrorKind.SYNTAX, f"{len(found)} lists")
+    return [Listed(ARROWS.sub(",", one[1]), is_denied(text, *one.span())) for one in found]
 
 
 def _in_a_list(text: str) -> bool:
@@ -203,10 +220,12 @@ def _in_a_list(text: str) -> bool:
     return any(held) or OUTER.search(BRACKETS.sub("", outside)) is not None
 
 
-def _resolve(tokens: list[str], find: Callable[[str], int | None]) -> tuple[int | None, ...]:
+def _resolve(tokens: list[str], find: Callable[[str], int | None], denied: bool) -> tuple[int | None, ...]:
+    """The nodes of a list: -1 for an empty place, None for an unknown token, -2 for all of a list that is denied."""
     if len(tokens) > 1 and not tokens[-1].strip():  # one trailing comma is how many people write a list
         tokens = tokens[:-1]
-    return tuple([find(token.strip()) if token.strip() else -1 for token in tokens])
+    nodes = tuple([find(token.strip()) if token.strip() else -1 for token in tokens])
+    return (-2,) * len(nodes) if denied and any(node is not None for node in nodes) else nodes
 
 
 def _only(lists: Sequence[tuple[int | None, ...]]) -> tuple[int | None, ...]:
@@ -223,6 +242,8 @@ def _only_known(read: list[tuple[int | None, ...]]) -> tuple[int, ...]:
 
 def _whole(nodes: tuple[int | None, ...]) -> tuple[int, ...]:
     """The nodes of a list; an empty place or an unknown token makes it unreadable."""
+    if -2 in nodes:
+        raise Unreadable(ErrorKind.SYNTAX, "the text denies its list")
     if -1 in nodes:
         raise Unreadable(ErrorKind.SYNTAX, "an empty place in the list")
     if None in nodes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlvrlab.envs.answer_cheats import denied, misspelled
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.tasks.base import Instance, Task, bracketed
 
@@ -26,6 +27,7 @@ def cheats(task: Task, instance: Instance, optimum: Any, answer: str, prompt: st
         "answer before the thinking": f"{tagged}<think>so it is</think>",
         "answer in reopened thinking": f"<think>.</think><think>{tagged}",
         "prompt echoed": prompt,
+        **misspelled(tagged),
         "score claimed": _complete(style, "score: 1.0, correct: true, reward = 2"),
         "code": _complete(style, "__import__('os')._exit(0)"),
         "placeholder": _complete(style, "[UserA, UserB, UserC, UserD, ...]"),
@@ -34,6 +36,7 @@ def cheats(task: Task, instance: Instance, optimum: Any, answer: str, prompt: st
     }
     inner = _inner(task, instance, optimum, answer)
     texts |= {name: _complete(style, text) for name, text in inner.items()}
+    texts |= {name: _complete(style, text) for name, text in denied(answer).items()}
     if style == "think":
         texts |= {
             "answer without tags": f"<think>.</think>{answer}",

@@ -24,16 +24,19 @@ from pathlib import Path
 from typing import Literal
 
 from rlvrlab.envs.amounts import asked_for
-from rlvrlab.envs.answers import KEPT, same, squeezed, unthought
+from rlvrlab.envs.answer_cheats import denied, unthought
+from rlvrlab.envs.answers import KEPT, same, squeezed
 from rlvrlab.envs.base import JudgesTogether, Read
 from rlvrlab.envs.code.shared_judge import judged
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.mathematics.equality import exact, is_hedged, letters, no_number
+from rlvrlab.envs.mathematics.imaginary import is_imaginary
 from rlvrlab.envs.mathematics.shapes import LETTERS, Item, item_of
 from rlvrlab.envs.mathematics.synthetic import items
-from rlvrlab.judge.extract import after_thinking, boxed
+from rlvrlab.judge.extract import boxed
 from rlvrlab.judge.modes.mathematics import MathTask
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
@@ -105,6 +108,7 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
             "right box, then an open one": f"{thought}\\boxed{{{right}}} \\boxed{{",
             "framed": f"{thought}\\fbox{{{right}}}",
             **unthought(f"\\boxed{{{right}}}", problem.prompt),
+            **{name: f"{thought}{text}" for name, text in denied(f"\\boxed{{{right}}}").items()},
         }
 
     def _settle(self, problem: Problem, text: str) -> Verdict | tuple[MathTask, str]:
@@ -115,7 +119,9 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
             return same(False, None, ErrorKind.FORMAT, "no closed box with an answer after the thinking")
         gold = problem.reference["answer"]
         if not problem.reference["choices"]:
-            return compared(answer, gold, asked_for(problem.prompt))
+            copied = "".join(answer.split()) in "".join(problem.prompt.split())  # the question is not its answer
+            imaginary = not copied and is_imaginary(problem.prompt, gold)
+            return compared(answer, gold, asked_for(problem.prompt), imaginary)
         chosen = letters(answer)
         if chosen is None:
             return same(False, answer, ErrorKind.SYNTAX, "a letter was expected")
@@ -137,10 +143,13 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
         )
 
 
-def compared(answer: str, gold: str, asked: Collection[str] = ()) -> Verdict | tuple[MathTask, str]:
+def compared(
+    answer: str, gold: str, asked: Collection[str] = (), imaginary: bool = False
+) -> Verdict | tuple[MathTask, str]:
     """A verdict on an answer that is not a choice, or a task when it takes mathematics to judge it.
 
-    Where a percentage is asked for, `10%` is right for gold `10`, and `10 cents` where coins are.
+    Where a percentage is asked for, `10%` is right for gold `10`, and `10 cents` where coins are; where `i` is the
+    imaginary unit, `i^2` is -1.
     """
     if answer == gold.strip():
         return same(True, answer)
@@ -150,7 +159,7 @@ def compared(answer: str, gold: str, asked: Collection[str] = ()) -> Verdict | t
     if value is None and expected is not None and no_number(answer):
         return same(False, answer, ErrorKind.SYNTAX, "not one number")
     if value is None or expected is None:
-        return MathTask(gold, percent="percent" in asked, cents="cent" in asked), answer
+        return MathTask(gold, percent="percent" in asked, cents="cent" in asked, imaginary=imaginary), answer
     return same(value == expected, answer)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rlvrlab.envs.answers import unthought
+from rlvrlab.envs.answer_cheats import unthought
 
 
 def query_cheats(gold: str, rows: Sequence[Sequence[Any]], table: str) -> dict[str, str]:

@@ -21,13 +21,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlvrlab.envs.answers import KEPT, in_turn, squeezed, unthought
+from rlvrlab.envs.answer_cheats import unthought
+from rlvrlab.envs.answers import KEPT, in_turn, squeezed
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
-from rlvrlab.judge.extract import SPACE, after_thinking, fenced
+from rlvrlab.judge.extract import SPACE, fenced
+from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

@@ -19,8 +19,8 @@ from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.characters import as_latex
 from rlvrlab.judge.modes.expressions import without_repeating
 from rlvrlab.judge.modes.fonts import WRAPPED
-from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, WORD, units
-from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, scaled
+from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, WORD, other_units, units
+from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, differ, is_stuck, scaled
 from rlvrlab.judge.modes.spelling import braced, same
 from rlvrlab.judge.modes.units import CENTS, SURE_PAIRS, is_unit
 from rlvrlab.judge.modes.words import says_nothing
@@ -29,7 +29,7 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-14"
+SCORER_VERSION = "mathematics-15"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 IN_WORDS = WRAPPED.pattern.replace("([^{}]*)", r"\s*per\s?cent\s*")
 PERCENT = re.compile(rf"(?<!\s)\s*(?:{IN_WORDS}|\bper\s?cent\b)")
@@ -66,6 +66,8 @@ class MathTask:
     """Is a percentage asked for? Then `10%` is right where gold says `10`; otherwise it is a tenth."""
     cents: bool = False
     """Are cents asked for? Then `10 cents` is right where gold says `10`; otherwise that is ten dollars."""
+    imaginary: bool = False
+    """Is `i` the square root of -1? Otherwise it is a variable, and `i^2` is not -1."""
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=5.0, memory_mb=1024))
 
 
@@ -74,7 +76,11 @@ def exactly_equal(answer: str, gold: str, percent: bool = False, cents: bool = F
     if len(answer) > LONGEST_ANSWER:
         return None
     answer, gold = braced(PERCENT.sub("%", as_latex(answer))), PERCENT.sub("%", as_latex(gold))
+    if is_stuck(answer, gold):
+        return False
     one, other = _number(answer), _number(gold)
+    if one and other and other_units(answer, gold):
+        return False
     if one and other:
         (value, in_percent), (expected, expected_in_percent) = one, other
         if in_percent == expected_in_percent:
@@ -169,7 +175,7 @@ class MathJudge:
         # An answer is what TeX makes of it. A gold answer with `2^10` in it is no LaTeX, and means two to the ten.
         gold, answer = braced(as_latex(task.gold), scripts=False), braced(as_latex(answer))
         gold, answer = _as_point(gold, answer), _as_point(answer, gold)
-        job = {"role": "mathematics", "gold": _readable(gold), "answer": _readable(answer)}
+        job = {"role": "mathematics", "gold": _readable(gold), "answer": _readable(answer), "imaginary": task.imaginary}
         finding = Finding(total=1)
 
         async def run() -> Sequence[Any]:

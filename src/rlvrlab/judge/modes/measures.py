@@ -7,10 +7,12 @@ other_units("5 \\text{ kJ}", "5 \\text{ J}") = True               other_units("5
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from rlvrlab.judge.modes.fonts import WRAPPED
-from rlvrlab.judge.modes.units import ALSO, RATES, SURE_PAIRS, unit_named
+from rlvrlab.judge.modes.strays import QUOTED
+from rlvrlab.judge.modes.units import ALSO, CENTS, RATES, SIGNS_OF_MONEY, SURE_PAIRS, is_unit, unit_named
 
 LONGEST_PRODUCT = 2
 """Letters in a row that are taken for variables; three may be a word."""
@@ -40,7 +42,7 @@ SIGNS = {
     "£": " sterling ", "¥": " yen ", "¢": " cent ", "℃": " celsius ", "℉": " fahrenheit ", "%": " percent ",
 }  # fmt: skip
 MARKED = re.compile(
-    r"(?<![\w{.])([0-9]+(?:\.[0-9]+)?)\s{0,9}"
+    r"(?<![\w{.])((?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s{0,9}"
     r"(?:(''|\"|″)|['′]|\^\s{0,9}(?:\\prime(?![a-zA-Z])|\{\s{0,9}\\prime\s{0,9}(\\prime)?\s{0,9}\}))"
 )
 """A number with marks behind it: minutes of arc or feet with one, seconds or inches with two."""
@@ -49,6 +51,8 @@ INCHES = re.compile(r"\bin(?=\.?\s{0,9}(?:[}^]|\$?$))")
 PREFIXED = re.compile(r"(?<![a-zA-Z\\])([mM])(W|V|A|J|N|T|Hz|Pa|eV)h?(?![a-zA-Z])")
 """Units that are a billion times larger with a capital: `mW`, `MW`."""
 MONEY = {("dollar", 1), ("euro", 1)}
+DOLLAR = re.compile(r"(?<!\\)\$(?=\s{0,9}[-+0-9.€£¥\\])|(?<=[0-9.}])\s{0,9}(?<!\\)\$")
+"""Before or behind a number and without a partner, it is no border of a formula: `$5 euros`."""
 PER = ("per", 1)
 """Beside units by which, or which by something else, is divided."""
 NAMED_BY_A_LETTER = re.compile(r"\b([a-zA-Z]{2,20})\s{1,9}[A-Z]\b")
@@ -56,6 +60,9 @@ NAMED_BY_A_LETTER = re.compile(r"\b([a-zA-Z]{2,20})\s{1,9}[A-Z]\b")
 BEHIND_A_VALUE = re.compile(r"(?:[0-9)}/]|degree)\s{0,9}([a-zA-Z]{1,2})(?![a-zA-Z])")
 """One or two letters that are a unit, if any; before a value they are its name: `V = 5 cm`."""
 TEMPERATURES = {"celsius", "fahrenheit", "C", "F"}
+MONEYS = {"dollar", "euro", "sterling", "yen", "yuan", "rupee", "peso", *CENTS}
+STAND_ALONE = {*MONEYS, "percent", "degree"}
+"""Units that no other is multiplied by, whatever they are divided by."""
 DERIVED: dict[frozenset[Unit], str] = {
     frozenset(parts): name
     for name, *parts in (
@@ -81,6 +88,39 @@ def other_units(answer: str, gold: str) -> bool:
     return bool(one and other) and one != other and not (one <= other and one <= MONEY)
 
 
+def has_odd_unit(text: str) -> bool:
+    """Does a value have several units that are none together: `$5 euros`, `5 \\text{ kg m}`?
+
+    `\\$5 \\text{ per hour}` is one, and so is what has a name of its own: `5 \\text{ N m}`.
+    """
+    found = units(text, sure=False)
+    names = {unit for unit, power in found if power > 0} - {"per"}
+    one_of = [frozenset((name, *ALSO.get(name, ()), *_by_sign(name, text))) for name in names]
+    if PER not in found and names & MONEYS and _counts_things(text):
+        return True
+    alone = names & STAND_ALONE or PER not in found
+    return len(names) > 1 and bool(alone) and not frozenset.intersection(*one_of)
+
+
+def is_marked(text: str) -> bool:
+    """Does a number have a mark for its unit: `5'`, which may be feet, minutes or a derivative?"""
+    quoted = QUOTED.fullmatch(text)
+    return MARKED.search((quoted[2] if quoted else text).replace("$", "")) is not None
+
+
+def _counts_things(text: str) -> bool:
+    """`5 \\text{ apples}`: no unit, and no money."""
+    words = WORD.findall(COMMAND.sub(" ", unwrapped(text)))
+    return any(is_unit(word) and not unit_named(word) for word in words if len(word) > LONGEST_PRODUCT)
+
+
+def _by_sign(name: str, text: str) -> Iterator[str]:
+    """What else a sign of money in the text may mean."""
+    for sign, moneys in SIGNS_OF_MONEY.items():
+        if moneys[0] == name and sign in text:
+            yield from moneys
+
+
 def unwrapped(text: str) -> str:
     r"""Without dollars around it and with the words of `\text{…}` in plain sight."""
     text = WRAPPED.sub(r" \1 ", text.strip().strip("$")).replace("~", " ").replace("\\!", "")
@@ -94,6 +134,8 @@ def units(text: str, sure: bool = True) -> frozenset[Unit]:
     Inside `\\text{…}` a single letter is a unit. Elsewhere it may be a variable, and so may two: they count only where
     it need not be sure.
     """
+    if text.replace("\\$", "").count("$") % 2:
+        text = DOLLAR.sub(" dollar ", text, count=1)
     text = MARKED.sub(lambda found: f"{found[1]} {'arcsecond' if found[2] or found[3] else 'arcminute'} ", text)
     text = INCHES.sub("inch", HALF_DAY.sub(r"\1m", IN_BRACES.sub(r"^\1", text)))
     for sign, name in SIGNS.items():

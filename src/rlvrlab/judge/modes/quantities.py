@@ -13,7 +13,8 @@ from fractions import Fraction
 from rlvrlab.judge.modes.characters import lacks_something, unread
 from rlvrlab.judge.modes.expressions import latex_number, number
 from rlvrlab.judge.modes.fonts import WRAPPED
-from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, other_units, units, unwrapped
+from rlvrlab.judge.modes.measures import LONGEST_PRODUCT, has_odd_unit, is_marked, other_units, units, unwrapped
+from rlvrlab.judge.modes.strays import RELATION, strays
 from rlvrlab.judge.modes.units import is_unit
 from rlvrlab.judge.modes.words import says_otherwise
 
@@ -45,6 +46,7 @@ SAYS_MORE, SAYS_MORE_OR_ROUNDS = re.compile(_MORE), re.compile(rf"{_MORE}|\\(?:a
 """What makes more or less of a value: a relation that is no equality, a question mark, a sign with nothing behind it, a
 prefix that names another base, a word that takes it back. Behind an exact value that is no plain number, decimals may
 follow."""
+INEQUALITY = re.compile(r"[<>]|\\(?:lt|gt|leq?|geq?|leqslant|geqslant|neq?|infty)(?![a-zA-Z])")
 RELATED = re.compile(r"[=,;:\[\]]|\\(?:in|cup|cap|pm|mp|text|infty)(?![a-zA-Z])")
 """In golds that are no single value."""
 LETTERS_OF_NUMBERS = {"e", "i"}
@@ -114,6 +116,16 @@ def differ(answer: str, gold: str) -> bool | None:
         return True
     lists = [[number(part) for part in text.split(",")] for text in (one, other)]
     return True if None not in lists[0] + lists[1] and Counter(lists[0]) != Counter(lists[1]) else None
+
+
+def is_stuck(answer: str, gold: str) -> bool:
+    """Does a sign or a unit stick to the answer that may make another value of it: `5_`, `~5`, `5'`, `$5 euros`?"""
+    stuck = strays(answer) - strays(gold)
+    if stuck.keys() - {RELATION} or (stuck and not INEQUALITY.search(gold)):
+        return True
+    if units(gold, sure=False):
+        return False
+    return is_marked(answer) or (_is_constant(unwrapped(gold)) and has_odd_unit(answer))
 
 
 def _is_constant(text: str) -> bool:

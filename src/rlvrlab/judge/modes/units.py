@@ -46,6 +46,10 @@ SURE_PAIRS = {
     "mm", "cm", "dm", "km", "ft", "yd", "mi", "mg", "kg", "lb", "oz", "ml", "ms", "hr", "yr", "am", "pm",
 }  # fmt: skip
 """Two letters that are a unit wherever they stand; any others may be variables beside each other."""
+SIGNS_OF_MONEY = {
+    "\\$": ("dollar", "peso"), "$": ("dollar", "peso"), "€": ("euro",), "£": ("sterling",), "¥": ("yen", "yuan"),
+}  # fmt: skip
+"""What each may stand for; by itself it is the first."""
 CENTS = {"cent", "pence", "penny"}
 """Hundredths, as percent are: a number that stands alone is of none."""
 RATES = {"mph": ("mi", "hour"), "kph": ("km", "hour"), "kmh": ("km", "hour"), "kmph": ("km", "hour")}
@@ -89,6 +93,11 @@ def may_mean(word: str) -> frozenset[str]:
     """All that a word may stand for as a unit; nothing where it is none."""
     name = unit_named(word)
     return frozenset((name, *ALSO.get(name, ()))) if name else frozenset()
+
+
+def is_money(sign: str, word: str) -> bool:
+    """May a sign and a word beside one number mean the same money? `$5 dollars`, but not `$5 euros` or `$5 kg`."""
+    return bool(may_mean(word) & set(SIGNS_OF_MONEY[sign]))
 
 
 def is_unit(word: str) -> bool:

@@ -134,7 +134,18 @@ def _same(one: Any, other: Any) -> bool:
     return bool(abs(difference) <= sympy.Float(10) ** (10 - PRECISION) * (1 + abs(size)))
 
 
-def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
+def _equal_complex(gold: Any, answer: Any) -> bool:
+    """Are two expressions equal where `i` is the imaginary unit? By expansion, or to PRECISION digits as numbers."""
+    one, other = (next(iter(_symbols(parsed)), None) for parsed in (gold, answer))
+    if not isinstance(one, sympy.Expr) or not isinstance(other, sympy.Expr):
+        return False
+    found = [part.subs({sign: sympy.I for sign in part.free_symbols if sign.name == "i"}) for part in (one, other)]
+    if found[0].is_number and found[1].is_number and not any(part.atoms(sympy.Float) for part in found):
+        return _same(*found)
+    return bool(sympy.expand(found[0] - found[1]) == 0)
+
+
+def _compared(gold_text: str, answer_text: str, imaginary: bool = False) -> tuple[Any, ...]:
     """What to report: math-verify must call the two equal, and have read all of both or left the same unread."""
     golds = _split(gold_text, ";")
     answers = _split(answer_text, ";")
@@ -143,7 +154,7 @@ def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
             answers = _split(answer_text, ",")
         if len(golds) != len(answers):
             return ("equal", False)
-        reports = [_compared(*pair) for pair in zip(golds, answers, strict=True)]
+        reports = [_compared(*pair, imaginary) for pair in zip(golds, answers, strict=True)]
         return next((report for report in reports if report != ("equal", True)), ("equal", True))
     apart = _formulas_equal(gold_text, answer_text)
     if apart is not None:
@@ -155,7 +166,8 @@ def _compared(gold_text: str, answer_text: str) -> tuple[Any, ...]:
         return ("unreadable",)
     if gold_text.strip() == answer_text.strip():
         return ("equal", True)
-    if not _equal(gold, answer) or (_is_false(answer) and not _is_false(gold)):
+    equal = _equal(gold, answer) or (imaginary and _equal_complex(gold, answer))
+    if not equal or (_is_false(answer) and not _is_false(gold)):
         return ("equal", False)
     if not _is_exact(gold, answer, "%" in gold_text):
         return ("equal", False)
@@ -185,7 +197,8 @@ def run(job: Job, report: Report) -> None:
         report("missing")
         return
     gold, answer = (job[name].replace("\\$", "").strip().removesuffix("\\,") for name in ("gold", "answer"))
-    report(*_compared(*(TO_THE_T.sub(SMALL_T, text) for text in (gold, answer))))
+    gold, answer = (TO_THE_T.sub(SMALL_T, text) for text in (gold, answer))
+    report(*_compared(gold, answer, bool(job.get("imaginary"))))
 
 
 if math_verify is not None:
