@@ -25,6 +25,7 @@ from rlvrlab.engines.hf import Hf, store
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body
 from rlvrlab.http_client import Host
+from rlvrlab.http_messages import HttpError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Finish, Sampling
 
@@ -373,3 +374,16 @@ def test_texts_that_cannot_be_prompts_are_refused_at_once(
 def test_odd_chats_are_bad_requests(server: LocalServer, changes: dict[str, Any]) -> None:
     usual = {"model": "base", "messages": [{"role": "user", "content": "1"}], "max_tokens": 4}
     assert post(server, "/v1/chat/completions", usual | changes)[0] == 400
+
+
+def test_who_asked_for_an_adapter_that_was_replaced_meanwhile_gets_no_answer_of_another(
+    server: LocalServer, adapter: Path
+) -> None:
+    load = {"lora_name": "r", "lora_path": str(adapter)}
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 200
+    asked = server.server.merging.adapters["r"]
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "r"})[0] == 200
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 200
+    with pytest.raises(HttpError, match="`r` does not exist any more"):
+        server.server._sample(asked, [], lambda i: False)
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "r"})[0] == 200

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from rlvrlab.engines.hf import load
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.engine import embedded_sampler
-from rlvrlab.engines.hf.merging import Merging
+from rlvrlab.engines.hf.merging import Adapter, Merging
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
 from rlvrlab.engines.openai.launch import TOKEN_ENV
@@ -89,7 +89,8 @@ Form = dict[str, Any]
 class Waiting(NamedTuple):
     """A request on its way."""
 
-    adapter: str | None
+    adapter: Adapter | None
+    """None for the model itself; the one that had the name when it was asked for."""
     request: Request
     answer: asyncio.Future[list[Completion]]
 
@@ -142,8 +143,8 @@ class ModelServer:
                 self._arrived.clear()
                 while self.waiting:
                     adapter = self.waiting[0].adapter
-                    batch = [one for one in self.waiting if one.adapter == adapter]
-                    self.waiting = [one for one in self.waiting if one.adapter != adapter]
+                    batch = [one for one in self.waiting if one.adapter is adapter]
+                    self.waiting = [one for one in self.waiting if one.adapter is not adapter]
                     await self._decode(adapter, batch)
         finally:
             await self.http.close()
@@ -151,8 +152,8 @@ class ModelServer:
     def _models(self, _: HttpRequest) -> Form:
         base = {"id": self.name, "object": "model", "owned_by": OWNER, "root": self.config.model}
         adapters = [
-            {"id": name, "object": "model", "owned_by": OWNER, "root": str(folder), "parent": self.name}
-            for name, folder in self.merging.folders.items()
+            {"id": name, "object": "model", "owned_by": OWNER, "root": str(adapter.folder), "parent": self.name}
+            for name, adapter in self.merging.adapters.items()
         ]
         return {"object": "list", "data": [{**base, "max_model_len": self.window}, *adapters]}
 
@@ -163,20 +164,20 @@ class ModelServer:
             raise UserError("Both 'lora_name' and 'lora_path' must be provided.")
         self._refuse_twice(name)
         try:
-            adapter = await asyncio.wait_for(asyncio.to_thread(self.merging.read, Path(path)), READ_S)
+            deltas = await asyncio.wait_for(asyncio.to_thread(self.merging.read, Path(path)), READ_S)
         except TimeoutError:
             raise HttpError(503, f"'{name}' could not be read within {READ_S:g} s; does its folder answer?") from None
         self._refuse_twice(name)  # another may have come in the meantime
-        self.merging.add(name, Path(path), adapter)
+        self.merging.add(name, Path(path), deltas)
         return f"Success: LoRA adapter '{name}' added successfully."
 
     def _refuse_twice(self, name: str) -> None:
-        if name in self.merging.folders or name == self.name:
+        if name in self.merging.adapters or name == self.name:
             raise UserError(f"The lora adapter '{name}' has {ALREADY}.")
 
     def _unload(self, request: HttpRequest) -> str:
         name = _name(request.json(), "lora_name")
-        if name not in self.merging.folders:
+        if name not in self.merging.adapters:
             raise HttpError(404, f"The lora adapter '{name}' cannot be found.")
         self.merging.drop(name)
         return f"Success: LoRA adapter '{name}' removed successfully."
@@ -225,17 +226,18 @@ class ModelServer:
         if form.get("stop_token_ids") not in (None, [], [self.tokenizer.end]):
             raise UserError(f"stop_token_ids: answers end with the token {self.tokenizer.end} alone")
         wanted = _name(form, "model", self.name)
-        if wanted != self.name and wanted not in self.merging.folders:
+        adapter = self.merging.adapters.get(wanted)
+        if adapter is None and wanted != self.name:
             raise HttpError(404, f"The model `{wanted}` does not exist.")
         future: asyncio.Future[list[Completion]] = asyncio.get_running_loop().create_future()
-        self.waiting.append(Waiting(None if wanted == self.name else wanted, request, future))
+        self.waiting.append(Waiting(adapter, request, future))
         self._arrived.set()
         try:
             return await future
         finally:  # who has hung up is not drawn for
             self.waiting = [one for one in self.waiting if one.answer is not future]
 
-    async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
+    async def _decode(self, adapter: Adapter | None, batch: list[Waiting]) -> None:
         try:
             requests = [one.request for one in batch]
             sample = partial(self._sample, adapter, requests, lambda i: batch[i].answer.done())
@@ -251,9 +253,9 @@ class ModelServer:
             if not one.answer.done():
                 one.answer.set_result(answers)
 
-    def _sample(self, adapter: str | None, requests: list[Request], unwanted: Unwanted) -> list[list[Completion]]:
-        if adapter is not None and adapter not in self.merging.folders:
-            raise HttpError(404, f"The model `{adapter}` does not exist.")
+    def _sample(self, adapter: Adapter | None, requests: list[Request], unwanted: Unwanted) -> list[list[Completion]]:
+        if adapter is not None and self.merging.adapters.get(adapter.name) is not adapter:
+            raise HttpError(404, f"The model `{adapter.name}` does not exist any more.")
         if self.merging.use(adapter):
             self.sampler.refresh()
         return list(self.sampler.sample(requests, 0, unwanted=unwanted))
