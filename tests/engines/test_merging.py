@@ -92,3 +92,56 @@ def test_a_name_that_is_given_anew_while_it_is_merged_is_that_of_the_new_weights
     found = weights(model)
     merged.use(old)
     assert merged.use(new) and same(found, weights(model)) and merged.adapters["x"] is new
+
+
+def header_of(folder: Path, tensors: dict[str, tuple[int, int]]) -> Path:
+    """An adapter whose numbers are a hole: nothing on the disk, and as much as one likes in memory."""
+    header, at = {}, 0
+    for name, (rows, columns) in tensors.items():
+        end = at + 2 * rows * columns
+        header[name] = {"dtype": "F16", "shape": [rows, columns], "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    with (folder / "adapter_model.safetensors").open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + at)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": RANK, "lora_alpha": RANK}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("module", "rows", "words"),
+    [
+        ("x", 1 << 24, "this one has no x"),
+        ("model.layers.0.mlp.up_proj", 1 << 24, r"up_proj is \(32, 16\) here"),
+    ],
+)
+def test_no_number_is_read_of_an_adapter_that_does_not_fit(
+    module: str, rows: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = {f"{module}.lora_B.weight": (rows, RANK), f"{module}.lora_A.weight": (RANK, 16)}
+    merged = Merging(model_of("llama"), RANK)
+    for reader in ("safetensors.safe_open", "safetensors.torch.load_file"):
+        monkeypatch.setattr(reader, lambda *given: pytest.fail("it was opened"))
+    with pytest.raises(UserError, match=words):
+        merged.read(header_of(tmp_path, shapes))
+
+
+def test_two_names_of_one_layer_are_refused(tmp_path: Path) -> None:
+    stems = ("base_model.model.lm_head", "lm_head")
+    shapes = {f"{stem}.lora_{letter}.weight": (50, RANK) for stem in stems for letter in "BA"}
+    shapes |= {name: (RANK, 16) for name in shapes if ".lora_A." in name}
+    with pytest.raises(UserError, match="more than one pair"):
+        Merging(model_of("llama"), RANK).read(header_of(tmp_path, shapes))
+
+
+def test_an_adapter_stays_what_it_was_when_its_file_is_written_over(tmp_path: Path) -> None:
+    model = model_of("llama")
+    merged, up = Merging(model, RANK), "model.layers.0.mlp.up_proj"
+    delta = merged.read(written(tmp_path, model, [up]))[up]
+    before = delta.b_OR.clone()
+    file = tmp_path / "adapter_model.safetensors"
+    with file.open("r+b") as opened:
+        opened.seek(file.stat().st_size - 768)
+        opened.write(b"\0" * 768)
+    assert torch.equal(delta.b_OR, before)

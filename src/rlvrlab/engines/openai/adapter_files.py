@@ -79,10 +79,11 @@ def checked_config(config: Any) -> dict[str, Any]:
     return config
 
 
-def check_tensors(path: Path) -> None:
-    """Refuse a file that is not well-formed safetensors of plain numbers."""
+def check_tensors(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> (dtype, shape) by its header; a file that is not well-formed safetensors of plain numbers is refused."""
     tensors = read_header(path, LARGEST_HEADER)
     odd = [name for name, (dtype, shape) in tensors.items() if dtype not in FLOATS or 0 in shape]
     if odd or not tensors:
         what = f"{odd[0][:80]!r} in it has other numbers, or none" if odd else "no tensors are in it"
         raise UserError(f"{TENSORS}: {what}; tensors of {', '.join(FLOATS)} are needed")
+    return tensors
