@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.engines.openai import adapter_shelf, delivery
+from rlvrlab.engines.openai import adapter_files, adapter_shelf, delivery
 from rlvrlab.engines.openai.adapter_door import AdapterDoor
+from rlvrlab.engines.openai.adapter_files import Announced
+from rlvrlab.engines.openai.adapter_shelf import Shelf
 from rlvrlab.engines.openai.delivery import Adapter, Delivery, send_adapter
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import BadAnswer, Host, NotConnected, Refused, Response
@@ -235,6 +237,21 @@ def test_what_is_kept_is_bounded_and_what_others_removed_is_sent_again(tmp_path:
         assert "folder" in (await piece(host, data, data, name=name)).json()
 
     at_door(home, work)
+
+
+def test_settings_take_no_more_room_than_they_came_in(tmp_path: Path) -> None:
+    """With a line for every value, 600 kB that were 900 lists deep became 277 MB, for which all others waited."""
+    within: Any = [0] * 100_000
+    for _ in range(adapter_files.DEEPEST_CONFIG - 2):
+        within = [within]
+    shelf = Shelf(tmp_path / "home")
+    data = content()
+    shelf.begin(Announced.of(announced(data, config={**CONFIG, "x": within})))
+    shelf.add(NAME, hashlib.sha256(data).hexdigest(), 0, data)
+    file = tmp_path / "home" / NAME / "adapter_config.json"
+    assert file.stat().st_size < 201_000 and json.loads(file.read_text())["x"] == within
+    with pytest.raises(UserError, match="more than 16 deep"):
+        Announced.of(announced(data, config={**CONFIG, "x": [within]}))
 
 
 def test_a_full_disk_is_the_machines_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

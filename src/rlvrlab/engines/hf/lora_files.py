@@ -26,6 +26,8 @@ PREFIX = "base_model.model."
 LARGEST_CONFIG = 1 << 20
 UNKNOWN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication")
 """Settings that make an adapter more than B·A on some layers."""
+BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, UserError)
+"""What files can bring about that are no adapter."""
 
 
 class Settings(NamedTuple):
@@ -124,9 +126,7 @@ def _found(folder: Path) -> Iterator[None]:
 
     try:
         yield
-    except (
-        OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, SafetensorError, UserError,
-    ) as error:  # fmt: skip
+    except (*BROKEN, SafetensorError) as error:
         raise UserError(f"No adapter found for {folder}: {type(error).__name__}: {error}") from None
 
 

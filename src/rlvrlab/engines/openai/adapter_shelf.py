@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import shutil
 import threading
 from dataclasses import dataclass, field
@@ -49,6 +48,7 @@ class Shelf:
 
     def begin(self, adapter: Announced) -> Path | int:
         """Its folder where it is here, else how many of its bytes are."""
+        config = adapter.config_text()  # before the lock, for which others wait
         with self._lock:
             if (kept := self._kept.pop(adapter.name, None)) is not None:
                 if kept != adapter:
@@ -57,7 +57,7 @@ class Shelf:
                 if self._is_there(adapter):
                     self._kept[adapter.name] = adapter
                     return self._home / adapter.name
-            return self._draft_of(adapter).have
+            return self._draft_of(adapter, config).have
 
     def add(self, name: str, sha256: str, start: int, piece: bytes) -> Path | int:
         """Append a piece that begins where the draft ends; any other changes nothing. The folder when it is whole.
@@ -98,7 +98,7 @@ class Shelf:
         shutil.rmtree(folder, ignore_errors=True)
         return False
 
-    def _draft_of(self, adapter: Announced) -> Draft:
+    def _draft_of(self, adapter: Announced, config: str) -> Draft:
         key = (adapter.name, adapter.sha256)
         draft = self._drafts.pop(key, None)
         if draft is not None and (draft.adapter != adapter or not (draft.folder / TENSORS).is_file()):
@@ -107,11 +107,11 @@ class Shelf:
         if draft is None:
             while len(self._drafts) >= MOST_DRAFTS:
                 self._drop(next(iter(self._drafts.values())))
-            draft = self._new_draft(adapter)
+            draft = self._new_draft(adapter, config)
         self._drafts[key] = draft
         return draft
 
-    def _new_draft(self, adapter: Announced) -> Draft:
+    def _new_draft(self, adapter: Announced, config: str) -> Draft:
         self._home.mkdir(mode=0o700, exist_ok=True)
         free = shutil.disk_usage(self._home).free
         if free < adapter.size + SPARE_DISK:
@@ -120,7 +120,7 @@ class Shelf:
         folder = self._home / f"draft_{adapter.name}_{adapter.sha256}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        (folder / CONFIG).write_text(json.dumps(adapter.config, indent=1), encoding="utf-8")
+        (folder / CONFIG).write_text(config, encoding="utf-8")
         (folder / TENSORS).touch()
         return Draft(adapter, folder)
 
