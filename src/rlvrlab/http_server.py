@@ -6,7 +6,8 @@ is let in, how much is read and what happens to a caller who hangs up should be 
 What they need beyond a JSON service is small: text, pieces of a file as they are, and a stream that ends with its
 connection. TLS, compression, ranges, forms and chunked requests are left out on purpose.
 
-    accept   as many as there are descriptors for, strangers make room (http_door.py); the first byte within FIRST_S
+    accept   as many as there are descriptors for, strangers and idle ones make room (http_door.py); the first byte
+             within FIRST_S
     read     a head within READ_S of its first byte, a body at SLOWEST bytes per second or faster
     hold     bodies of requests and answers together at most MOST_BYTES; beyond that, 503
     parse    what has many members in a thread that lets others go on (http_json.py)
@@ -147,11 +148,13 @@ class HttpServer:
         with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
             while await self._exchange(reader, writer, silence_s):
                 silence_s = IDLE_S
+                self._door.rests(_this_task())
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence_s: float) -> bool:
         """One request and its answer; True where the connection can carry another."""
         async with asyncio.timeout(silence_s):
             first = await reader.read(1)
+        self._door.asks(_this_task())
         if not first:
             return False
         head, keep, refused = None, False, False
