@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -93,43 +93,94 @@ async def here(request: Request) -> Response:
     return Response(b"here")
 
 
+def holding(monkeypatch: pytest.MonkeyPatch, places: int) -> HttpServer:
+    """A server of few places that never ends its answer to /wait."""
+    monkeypatch.setattr("rlvrlab.http_server.MOST_CONNECTIONS", places)
+
+    async def answer(request: Request) -> Response:
+        if request.path == "/wait":
+            await asyncio.sleep(60)
+        return Response(b"here")
+
+    return HttpServer(answer)
+
+
+WAIT = ASK.replace(b"GET /", b"GET /wait")
+
+
+async def asked(port: int, ask: bytes = ASK, source: str = "127.0.0.1") -> tuple[socket.socket, bytes]:
+    """A connection, and the status of what it asked, which is none while it waits."""
+    caller = connected(port, source)
+    if ask == WAIT:
+        caller.sendall(ask)
+        await asyncio.sleep(0.05)
+        return caller, b""
+    return caller, await asyncio.to_thread(status_of, caller)
+
+
+async def ended(server: HttpServer, callers: Collection[tuple[socket.socket, bytes]]) -> list[bytes]:
+    await server.close()
+    for caller, _ in callers:
+        caller.close()
+    return [status for _, status in callers]
+
+
 def test_one_address_cannot_have_all_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlvrlab.http_door.is_loopback", lambda peer: False)
-    monkeypatch.setattr("rlvrlab.http_server.MOST_CONNECTIONS", 8)
 
-    async def go() -> tuple[list[bytes], bytes]:
-        server = HttpServer(here)
+    async def go() -> list[bytes]:
+        server = holding(monkeypatch, 8)
         port = await server.start("127.0.0.1", 0)
-        many, statuses = list[socket.socket](), list[bytes]()
-        for _ in range(7):
-            many.append(connected(port, "127.0.0.2"))
-            statuses.append(await asyncio.to_thread(status_of, many[-1]))
-        other = connected(port)
-        seen = await asyncio.to_thread(status_of, other)
-        await server.close()
-        for caller in (*many, other):
-            caller.close()
-        return statuses, seen
+        many = [await asked(port, WAIT, "127.0.0.2") for _ in range(6)]
+        return await ended(server, [*many, await asked(port, source="127.0.0.2"), await asked(port)])
 
-    statuses, other = asyncio.run(go())
-    assert (statuses, other) == ([b"200"] * 6 + [b"503"], b"200")
+    assert asyncio.run(go()) == [b""] * 6 + [b"503", b"200"]
 
 
 def test_where_nobody_can_go_the_next_is_hung_up_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlvrlab.http_server.MOST_CONNECTIONS", 2)
     monkeypatch.setattr("rlvrlab.http_door.TOLD_TO_COME_BACK", 0)
 
     async def go() -> list[bytes]:
-        server = HttpServer(here)
+        server = holding(monkeypatch, 2)
         port = await server.start("127.0.0.1", 0)
-        callers = [connected(port) for _ in range(2)]
-        known = [await asyncio.to_thread(status_of, caller) for caller in callers]
+        callers = [await asked(port, WAIT) for _ in range(2)]
         late = connected(port)
         ends = [await asyncio.to_thread(late.recv, 1)]
         assert server.connections == 2
-        await server.close()
-        for caller in (*callers, late):
-            caller.close()
-        return known + ends
+        return await ended(server, [*callers, (late, ends[0])])
 
-    assert asyncio.run(go()) == [b"200", b"200", b""]
+    assert asyncio.run(go()) == [b"", b"", b""]
+
+
+def test_who_has_been_idle_longest_makes_room_and_who_is_answered_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise as many callers as there are places, who asked once and stay, would shut out everybody else."""
+
+    async def go() -> tuple[list[bytes], list[bytes]]:
+        server = holding(monkeypatch, 4)
+        port = await server.start("127.0.0.1", 0)
+        waits, first, second, third = [await asked(port, ask) for ask in (WAIT, ASK, ASK, ASK)]
+        again = await asyncio.to_thread(status_of, first[0])  # now the second is the one
+        fifth = await asked(port)
+        gone = await asyncio.to_thread(second[0].recv, 1)
+        alive = [await asyncio.to_thread(status_of, one[0]) for one in (first, third, fifth)]
+        waits[0].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            waits[0].recv(1)
+        return await ended(server, [waits, first, second, third, fifth]), [again, gone, *alive]
+
+    assert asyncio.run(go()) == ([b"", *[b"200"] * 4], [b"200", b"", *[b"200"] * 3])
+
+
+def test_callers_who_come_at_once_do_not_put_one_another_out_while_others_are_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def go() -> list[bytes]:
+        server = holding(monkeypatch, 64)
+        port = await server.start("127.0.0.1", 0)
+        idle = [await asked(port) for _ in range(64)]
+        late = [connected(port) for _ in range(6)]
+        await asyncio.sleep(0.1)
+        statuses = [await asyncio.to_thread(status_of, caller) for caller in late]
+        return await ended(server, [*idle, *zip(late, statuses, strict=True)])
+
+    assert asyncio.run(go()) == [b"200"] * 70

@@ -346,17 +346,27 @@ def test_where_descriptors_are_few_some_are_kept_for_the_work(monkeypatch: pytes
     monkeypatch.setattr("rlvrlab.http_server.resource.setrlimit", lambda which, limits: None)
 
     async def go() -> list[bytes]:
-        server = HttpServer(echo)
+        done = asyncio.Event()
+
+        async def answer(request: Request) -> Response:
+            await done.wait()
+            return await echo(request)
+
+        server = HttpServer(answer)
         port = await server.start("127.0.0.1", 0)
-        callers, statuses = [], []
-        for _ in range(3):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            callers.append(writer)
+        callers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        for _, writer in callers:
             writer.write(get("/"))
+        await until(lambda: len(server._serving) == 2)
+        callers.insert(0, await asyncio.open_connection("127.0.0.1", port))
+        callers[0][1].write(get("/"))
+        statuses = []
+        for reader, _ in callers:
             statuses.append((await reader.readuntil(b"\r\n")).split()[1])
-        for writer in callers:
+            done.set()
+        for _, writer in callers:
             writer.close()
         await server.close()
         return statuses
 
-    assert asyncio.run(go()) == [b"200", b"200", b"503"]
+    assert asyncio.run(go()) == [b"503", b"200", b"200"]

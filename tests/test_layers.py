@@ -15,7 +15,7 @@ from sources import SOURCE, files, nodes
 LAYERS = (
     {
         *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
-        *("http_client", "http_server", "http_messages", "http_access", "http_door"),
+        *("http_client", "http_server", "http_messages", "http_access", "http_door", "http_json"),
         *("stopwatch", "notes", "fate", "fingerprint", "extras", "matching", "plain_files"),
     },
     {"recipe"},

@@ -1,9 +1,11 @@
-"""The door of a server: connections are accepted one at a time, and who has not asked anything yet makes room.
+"""The door of a server: connections are accepted one at a time, and who has least use for a place makes room.
 
 A stranger is a connection none of whose requests was let in so far. Strangers cost a descriptor each and need no token:
 where all places are taken, or all that one address may have, the stranger that came first is hung up on for the next.
-Whoever was let in once is never put out. Where nobody can go, a few more are accepted, to be told to come back
-(`crowded`); the rest is hung up on at once, so descriptors are left for the work whatever comes.
+Where strangers are few, it is the connection that has been idle longest: without a request under way, after one that
+was answered. A client opens such a one again at its next request. Who is being answered is never put out. Where nobody
+can go, a few more are accepted, to be told to come back (`crowded`); the rest is hung up on at once, so descriptors are
+left for the work whatever comes.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ TOLD_TO_COME_BACK = 64
 """Connections beyond those that are served; they get a refusal in words."""
 AGAIN_S = 0.1
 """Until the next try where the kernel has nothing to accept with."""
+FEW = 8
+"""A part of the places, one in so many, that strangers may have while idle connections make room for them."""
 Serve = Callable[[StreamReader, StreamWriter], Coroutine[Any, Any, None]]
 
 
@@ -35,6 +39,8 @@ class Door:
         """Connections and where they come from."""
         self._strangers: dict[Task[None], str] = {}
         """Those of them that nobody has let in, in the order in which they came."""
+        self._idle: dict[Task[None], str] = {}
+        """Those that nobody is answered on, the one for longest first."""
         self._leaving: set[Task[None]] = set()
         """Put out just now; each holds its descriptor for another moment."""
         self._of_peer: Counter[str] = Counter()
@@ -75,6 +81,15 @@ class Door:
     def let_in(self, task: Task[None]) -> None:
         """This connection has asked something that it may ask."""
         self._strangers.pop(task, None)
+
+    def rests(self, task: Task[None]) -> None:
+        """This connection was answered, and has no request under way."""
+        if task in self.inside:
+            self._idle[task] = self.inside[task]
+
+    def asks(self, task: Task[None]) -> None:
+        """Its next request has begun."""
+        self._idle.pop(task, None)
 
     def crowded(self, task: Task[None]) -> bool:
         """Are there more connections than places, or more of this one's address than it may have?"""
@@ -122,11 +137,14 @@ class Door:
         task.add_done_callback(lambda _: writer.transport.abort())
 
     def _make_room(self, peer: str) -> None:
-        """Put out the first stranger where the next connection has no place otherwise."""
+        """Put out a stranger or an idle connection where the next one has no place otherwise."""
         alike = self._of_peer[peer] >= self._share(peer)
         if not alike and len(self.inside) < self.most:
             return
-        first = next((task for task, of in self._strangers.items() if not alike or of == peer), None)
+        strangers = [task for task, of in self._strangers.items() if not alike or of == peer]
+        idle = next((task for task, of in self._idle.items() if not alike or of == peer), None)
+        few = len(strangers) * FEW < self.most
+        first = idle if idle is not None and few else next(iter(strangers), None)
         if first is not None:
             self._forget(first)
             self._leaving.add(first)
@@ -139,6 +157,7 @@ class Door:
     def _forget(self, task: Task[None]) -> None:
         peer = self.inside.pop(task, None)
         self._strangers.pop(task, None)
+        self._idle.pop(task, None)
         if peer is not None:
             self._of_peer[peer] -= 1
             if not self._of_peer[peer]:

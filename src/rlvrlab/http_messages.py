@@ -59,11 +59,13 @@ class Request:
     """Names in lower case."""
     body: bytes
     version: str = "HTTP/1.1"
+    content: Any = None
+    """The value of a large body, which was read elsewhere (http_json.py)."""
 
     def json(self) -> dict[str, Any]:
         """The body as an object."""
         try:
-            content = json.loads(self.body)
+            content = json.loads(self.body) if self.content is None else self.content
         except (ValueError, RecursionError):
             raise HttpError(400, "the body is not JSON") from None
         if not isinstance(content, dict):

@@ -6,9 +6,11 @@ is let in, how much is read and what happens to a caller who hangs up should be 
 What they need beyond a JSON service is small: text, pieces of a file as they are, and a stream that ends with its
 connection. TLS, compression, ranges, forms and chunked requests are left out on purpose.
 
-    accept   as many as there are descriptors for, strangers make room (http_door.py); the first byte within FIRST_S
+    accept   as many as there are descriptors for, strangers and idle ones make room (http_door.py); the first byte
+             within FIRST_S
     read     a head within READ_S of its first byte, a body at SLOWEST bytes per second or faster
     hold     bodies of requests and answers together at most MOST_BYTES; beyond that, 503
+    parse    what has many members in a thread that lets others go on (http_json.py)
     answer   until the caller hangs up
     write    each PIECE within WRITE_S, all of it at SLOWEST or faster; who does not read is hung up on
     stop     `close(grace_s)`: no new connections, 503 for new requests, what runs is finished
@@ -29,6 +31,7 @@ from typing import Any, TypeVar
 from rlvrlab.errors import UserError
 from rlvrlab.http_access import admit_host, admit_kind, admit_origin, allowed_hosts, is_loopback
 from rlvrlab.http_door import Door
+from rlvrlab.http_json import MANY, MOST_MEMBERS, members, read_beside
 from rlvrlab.http_messages import (
     BYTES,
     JSON,
@@ -145,11 +148,13 @@ class HttpServer:
         with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
             while await self._exchange(reader, writer, silence_s):
                 silence_s = IDLE_S
+                self._door.rests(_this_task())
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence_s: float) -> bool:
         """One request and its answer; True where the connection can carry another."""
         async with asyncio.timeout(silence_s):
             first = await reader.read(1)
+        self._door.asks(_this_task())
         if not first:
             return False
         head, keep, refused = None, False, False
@@ -190,6 +195,8 @@ class HttpServer:
 
     async def _answer(self, request: Request, reader: asyncio.StreamReader) -> Response:
         try:
+            if request.path not in self._raw:
+                request = await _read_if_large(request)
             return await _while_there(self._handler(request), reader)
         except HttpError as error:
             return error.response
@@ -308,6 +315,20 @@ async def _read_head(first: bytes, reader: asyncio.StreamReader) -> Request:
     except asyncio.LimitOverrunError:
         raise HttpError(431, f"a head of more than {LARGEST_HEAD} bytes") from None
     return request_of(head)
+
+
+async def _read_if_large(request: Request) -> Request:
+    """A body of many members is read beside the others' requests; HttpError where it cannot be."""
+    count = members(request.body)
+    if count <= MANY:
+        return request
+    if count > MOST_MEMBERS:
+        raise HttpError(413, f"a body with {count} commas and colons; at most {MOST_MEMBERS}, send less at once")
+    try:
+        return replace(request, content=await read_beside(request.body))
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        raise HttpError(400, f"the body is not JSON, or not as it is taken: {why}") from None
 
 
 async def _while_there(work: Awaitable[T], reader: asyncio.StreamReader) -> T:

@@ -50,7 +50,7 @@ class LocalServer:
 
     @property
     def adapters(self) -> list[str]:
-        return list(self.server.merging.folders)
+        return list(self.server.merging.adapters)
 
     def revive(self) -> None:
         """Listen, at the same port as before; adapters are forgotten, as by a new process."""

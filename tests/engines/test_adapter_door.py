@@ -8,12 +8,15 @@ import json
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rlvrlab.engines.openai import adapter_shelf, delivery
+from rlvrlab.engines.openai import adapter_files, adapter_shelf, delivery
 from rlvrlab.engines.openai.adapter_door import AdapterDoor
+from rlvrlab.engines.openai.adapter_files import Announced
+from rlvrlab.engines.openai.adapter_shelf import Shelf
 from rlvrlab.engines.openai.delivery import Adapter, Delivery, send_adapter
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import BadAnswer, Host, NotConnected, Refused, Response
@@ -237,11 +240,45 @@ def test_what_is_kept_is_bounded_and_what_others_removed_is_sent_again(tmp_path:
     at_door(home, work)
 
 
+def test_settings_take_no_more_room_than_they_came_in(tmp_path: Path) -> None:
+    """With a line for every value, 600 kB that were 900 lists deep became 277 MB, for which all others waited."""
+    within: Any = [0] * 100_000
+    for _ in range(adapter_files.DEEPEST_CONFIG - 2):
+        within = [within]
+    shelf = Shelf(tmp_path / "home")
+    data = content()
+    shelf.begin(Announced.of(announced(data, config={**CONFIG, "x": within})))
+    shelf.add(NAME, hashlib.sha256(data).hexdigest(), 0, data)
+    file = tmp_path / "home" / NAME / "adapter_config.json"
+    assert file.stat().st_size < 201_000 and json.loads(file.read_text())["x"] == within
+    with pytest.raises(UserError, match="more than 16 deep"):
+        Announced.of(announced(data, config={**CONFIG, "x": [within]}))
+
+
 def test_a_full_disk_is_the_machines_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter_shelf, "SPARE_DISK", 1 << 60)
     sent = adapter(tmp_path / "mine", content())
     with pytest.raises(Refused, match=r"status 507: .*cannot be kept here .*are free.*make room"):
         at_door(tmp_path / "home", lambda door, host: send_adapter(host, sent))
+
+
+def test_room_for_what_was_announced_is_given_to_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk with room for one of two, which is the first one's while it is being sent."""
+    home, free = tmp_path / "home", adapter_shelf.SPARE_DISK + 1500
+
+    def usage(place: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=free - sum(file.stat().st_size for file in home.glob("*/*.safetensors")))
+
+    monkeypatch.setattr(adapter_shelf.shutil, "disk_usage", usage)
+    shelf, sizes = Shelf(home), {"a": 1000, "b": 1000, "c": 500}
+    drafts = {k: Announced(f"policy-1-{k * 8}", {"peft_type": "LORA"}, n, k * 64) for k, n in sizes.items()}
+    assert shelf.begin(drafts["a"]) == 0
+    assert shelf.add(drafts["a"].name, "a" * 64, 0, b"0" * 300) == 300
+    with pytest.raises(OSError, match="1000 bytes, 700 for others"):
+        shelf.begin(drafts["b"])
+    assert shelf.begin(drafts["c"]) == 0, "what fits beside it is taken"
+    monkeypatch.setattr(adapter_shelf, "QUIET_S", 0.0)
+    assert shelf.begin(drafts["b"]) == 0, "what nobody goes on sending makes room"
 
 
 def test_who_is_no_door_is_said_and_who_is_not_there_is_named(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_two_servers_of_one_door_are_sent_an_adapter_once(
             train(there)
         there.sample(requests(here))
         for one in (server, second):
-            assert [path.parent for path in one.server.merging.folders.values()] == [door.home]
+            assert [each.folder.parent for each in one.server.merging.adapters.values()] == [door.home]
         assert len(list(door.home.iterdir())) == 1, "the ones before are gone"
         assert len(sent) == 3, "three policies in one piece each, for two servers"
         there._sampler._end()
@@ -102,7 +102,7 @@ def test_server_and_door_started_again_elsewhere_in_the_middle_of_a_policy_are_t
     try:
         assert tokens_of(there.sample(requests(there))) == tokens_of(here.sample(requests(here)))
         restarting.join()
-        assert [path.parent for path in server.server.merging.folders.values()] == [tmp_path / "another"]
+        assert [one.folder.parent for one in server.server.merging.adapters.values()] == [tmp_path / "another"]
     finally:
         doors[-1].die()
 

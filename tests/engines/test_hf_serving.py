@@ -25,6 +25,7 @@ from rlvrlab.engines.hf import Hf, store
 from rlvrlab.engines.openai import Servers
 from rlvrlab.engines.openai.wire import chat_body
 from rlvrlab.http_client import Host
+from rlvrlab.http_messages import HttpError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Finish, Sampling
 
@@ -373,3 +374,70 @@ def test_texts_that_cannot_be_prompts_are_refused_at_once(
 def test_odd_chats_are_bad_requests(server: LocalServer, changes: dict[str, Any]) -> None:
     usual = {"model": "base", "messages": [{"role": "user", "content": "1"}], "max_tokens": 4}
     assert post(server, "/v1/chat/completions", usual | changes)[0] == 400
+
+
+def test_who_asked_for_an_adapter_that_was_replaced_meanwhile_gets_no_answer_of_another(
+    server: LocalServer, adapter: Path
+) -> None:
+    load = {"lora_name": "r", "lora_path": str(adapter)}
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 200
+    asked = server.server.merging.adapters["r"]
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "r"})[0] == 200
+    assert post(server, "/v1/load_lora_adapter", load)[0] == 200
+    with pytest.raises(HttpError, match="`r` does not exist any more"):
+        server.server._sample(asked, [], lambda i: False)
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "r"})[0] == 200
+
+
+def test_a_chat_of_very_many_messages_is_refused_before_it_is_laid_out(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.server.tokenizer, "encode_chat", lambda messages: pytest.fail("it was laid out"))
+    chat = {"model": "base", "messages": [{"role": "", "content": ""}] * 1025, "max_tokens": 1}
+    status, content = post(server, "/v1/chat/completions", chat)
+    assert status == 400 and "1025 of them; at most 1024" in content["detail"]
+
+
+def test_more_tokens_than_anybody_can_take_are_not_drawn(server: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlvrlab.engines.hf.serving.MOST_TOKENS", 100)
+    status, content = complete(server, n=51, max_tokens=2)
+    assert status == 400 and "n 51 and max_tokens 2 are 102 tokens" in content["detail"]
+    assert complete(server, n=50, max_tokens=2)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+def test_long_texts_and_many_tokens_are_read_and_written_beside_the_loop(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Whatever takes long there keeps every other caller waiting, also those who only ask whether it is alive."""
+    tokenizer, threads = server.server.tokenizer, set[str]()
+    encode, spelled = tokenizer.encode, server.server.spelled
+
+    def noted(work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda given: (threads.add(threading.current_thread().name.partition("_")[0]), work(given))[1]
+
+    monkeypatch.setattr(tokenizer, "encode", noted(encode))
+    monkeypatch.setattr(server.server, "spelled", noted(spelled))
+    usual: dict[str, Any] = {"prompt": "1 + 1"}
+    if "chat" in path:
+        usual = {"messages": [{"role": "user", "content": "1 + 1"}]}
+    asked = usual | {"model": "base", "max_tokens": 8, "n": 3, "seed": 3, "logprobs": True}
+    at_once = post(server, path, asked)
+    monkeypatch.setattr("rlvrlab.engines.hf.serving.AT_ONCE", 0)
+    assert threads and "texts" not in threads
+    threads.clear()
+    beside = post(server, path, asked)
+    assert threads == {"texts"}
+    assert at_once[0] == beside[0] == 200 and at_once[1]["choices"] == beside[1]["choices"]
+
+
+def test_there_are_not_more_adapters_than_fit(
+    server: LocalServer, adapter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlvrlab.engines.hf.serving.MOST_ADAPTERS", 2)
+    load = lambda name: post(server, "/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(adapter)})  # noqa: E731
+    assert [load(name)[0] for name in "ab"] == [200, 200]
+    status, content = load("c")
+    assert status == 400 and content["detail"].endswith("free one with POST /v1/unload_lora_adapter")
+    assert post(server, "/v1/unload_lora_adapter", {"lora_name": "a"})[0] == 200 and load("c")[0] == 200
+    assert [post(server, "/v1/unload_lora_adapter", {"lora_name": name})[0] for name in "bc"] == [200, 200]

@@ -16,25 +16,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
 import secrets
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from rlvrlab.engines.hf import load
+from rlvrlab.engines.hf import answer_forms, load
+from rlvrlab.engines.hf.answer_forms import Form
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.engine import embedded_sampler
-from rlvrlab.engines.hf.merging import Merging
+from rlvrlab.engines.hf.merging import Adapter, Merging
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
 from rlvrlab.engines.openai.launch import TOKEN_ENV
-from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, TOKEN_ID
+from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS
 from rlvrlab.errors import UserError
 from rlvrlab.http_access import admit_token, read_token, refuse_open_door
 from rlvrlab.http_messages import HttpError, Response
@@ -45,6 +44,14 @@ from rlvrlab.types import Completion, Request, Sampling, Unwanted
 GATHER_S = 0.004
 """How long the first of a batch waits for others."""
 MOST_ANSWERS = 4096
+MOST_TOKENS = 1 << 22
+"""Of all answers to a request."""
+MOST_MESSAGES = 1024
+EACH_MESSAGE = 64
+"""Characters of text that take a chat template as long as a message does."""
+AT_ONCE = 4 << 10
+"""Characters or tokens that are read or written without leaving the loop that answers."""
+MOST_ADAPTERS = 64
 LOWEST_TEMPERATURE = 1e-4
 """Scores divided by less are not finite any more."""
 MOST_STOPS, LONGEST_STOP, LONGEST_NAME = 16, 1000, 1000
@@ -83,13 +90,14 @@ EITHER_WAY = {"include_stop_str_in_output", "skip_special_tokens", "tool_choice"
 """What clients send to any server: an answer always holds its stop string, and nothing here calls tools."""
 OWNER = "rlvrlab"
 SURROGATE = re.compile("[\ud800-\udfff]")
-Form = dict[str, Any]
+T = TypeVar("T")
 
 
 class Waiting(NamedTuple):
     """A request on its way."""
 
-    adapter: str | None
+    adapter: Adapter | None
+    """None for the model itself; the one that had the name when it was asked for."""
     request: Request
     answer: asyncio.Future[list[Completion]]
 
@@ -118,7 +126,10 @@ class ModelServer:
         """Characters; whatever is longer cannot fit the window, and is not tokenised to find that out."""
         self.merging = Merging(model, self.largest_rank)
         self.sampler = embedded_sampler(model, self.tokenizer, device)
+        self.spelled = cache(lambda token: self.tokenizer.decode([token]))
+        """The text of a token, which answers with log-probs tell for each of theirs."""
         self._arrived = asyncio.Event()
+        self._texts = ThreadPoolExecutor(1, "texts")
         self._drawing = ThreadPoolExecutor(1, "drawing")  # its own: folders that hang hold up their readers alone
         routes: dict[tuple[str, str], Callable[[HttpRequest], Any]] = {
             ("GET", "/health"): lambda request: {},
@@ -142,8 +153,8 @@ class ModelServer:
                 self._arrived.clear()
                 while self.waiting:
                     adapter = self.waiting[0].adapter
-                    batch = [one for one in self.waiting if one.adapter == adapter]
-                    self.waiting = [one for one in self.waiting if one.adapter != adapter]
+                    batch = [one for one in self.waiting if one.adapter is adapter]
+                    self.waiting = [one for one in self.waiting if one.adapter is not adapter]
                     await self._decode(adapter, batch)
         finally:
             await self.http.close()
@@ -151,8 +162,8 @@ class ModelServer:
     def _models(self, _: HttpRequest) -> Form:
         base = {"id": self.name, "object": "model", "owned_by": OWNER, "root": self.config.model}
         adapters = [
-            {"id": name, "object": "model", "owned_by": OWNER, "root": str(folder), "parent": self.name}
-            for name, folder in self.merging.folders.items()
+            {"id": name, "object": "model", "owned_by": OWNER, "root": str(adapter.folder), "parent": self.name}
+            for name, adapter in self.merging.adapters.items()
         ]
         return {"object": "list", "data": [{**base, "max_model_len": self.window}, *adapters]}
 
@@ -161,31 +172,34 @@ class ModelServer:
         name, path = _name(form, "lora_name"), form.get("lora_path")
         if not (name and isinstance(path, str) and path and "\0" not in path):
             raise UserError("Both 'lora_name' and 'lora_path' must be provided.")
-        self._refuse_twice(name)
+        self._refuse_name(name)
         try:
-            adapter = await asyncio.wait_for(asyncio.to_thread(self.merging.read, Path(path)), READ_S)
+            deltas = await asyncio.wait_for(asyncio.to_thread(self.merging.read, Path(path)), READ_S)
         except TimeoutError:
             raise HttpError(503, f"'{name}' could not be read within {READ_S:g} s; does its folder answer?") from None
-        self._refuse_twice(name)  # another may have come in the meantime
-        self.merging.add(name, Path(path), adapter)
+        self._refuse_name(name)  # another may have come in the meantime
+        self.merging.add(name, Path(path), deltas)
         return f"Success: LoRA adapter '{name}' added successfully."
 
-    def _refuse_twice(self, name: str) -> None:
-        if name in self.merging.folders or name == self.name:
+    def _refuse_name(self, name: str) -> None:
+        if name in self.merging.adapters or name == self.name:
             raise UserError(f"The lora adapter '{name}' has {ALREADY}.")
+        if len(self.merging.adapters) >= MOST_ADAPTERS:
+            raise UserError(f"{MOST_ADAPTERS} lora adapters are loaded, no more fit; free one with POST {UNLOAD}")
 
     def _unload(self, request: HttpRequest) -> str:
         name = _name(request.json(), "lora_name")
-        if name not in self.merging.folders:
+        if name not in self.merging.adapters:
             raise HttpError(404, f"The lora adapter '{name}' cannot be found.")
         self.merging.drop(name)
         return f"Success: LoRA adapter '{name}' removed successfully."
 
-    async def _completions(self, request: HttpRequest) -> Form | Response:
+    async def _completions(self, request: HttpRequest) -> Response:
         form = request.json()
         prompt = form.get("prompt")
         if isinstance(prompt, str):
-            tokens: tuple[int, ...] = self.tokenizer.encode_prompt(self._short_text("prompt", prompt))
+            text = self._short_text("prompt", prompt)
+            tokens: tuple[int, ...] = await self._beside(len(text), self.tokenizer.encode_prompt, text)
         elif isinstance(prompt, list) and len(prompt) > self.window:
             raise UserError(f"prompt: {len(prompt)} tokens do not fit the window of {self.window}")
         elif isinstance(prompt, list) and prompt and all(type(t) is int and 0 <= t < self.vocab for t in prompt):
@@ -194,23 +208,24 @@ class ModelServer:
             tokens = ()
         if not tokens:
             raise UserError(f"prompt: a text, or token ids in 0…{self.vocab - 1}; not nothing")
-        answers = await self._draw(form, tokens)
-        return _sent(form, self._content(form, "text_completion", tokens, answers, self._choice))
+        return await self._answered(answer_forms.TEXT, form, tokens)
 
-    async def _chat(self, request: HttpRequest) -> Form | Response:
+    async def _chat(self, request: HttpRequest) -> Response:
         form = request.json()
         messages = form.get("messages")
         if not self.tokenizer.inner.chat_template:
             raise UserError("this model has no chat template; ask at /v1/completions")
+        if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
+            raise UserError(f"messages: {len(messages)} of them; at most {MOST_MESSAGES}, put several into one")
         texts = isinstance(messages, list) and all(
             isinstance(m, dict) and all(isinstance(m.get(key), str) for key in ("role", "content")) for m in messages
         )
         if not messages or not texts:
             raise UserError("messages: a list of {role, content}, both of them texts")
-        self._short_text("messages", "".join(m["role"] + m["content"] for m in messages))
-        tokens = self.tokenizer.encode_chat([{"role": m["role"], "content": m["content"]} for m in messages])
-        answers = await self._draw(form, tokens)
-        return _sent(form, self._content(form, "chat.completion", tokens, answers, self._message))
+        text = self._short_text("messages", "".join(m["role"] + m["content"] for m in messages))
+        plain = [{"role": m["role"], "content": m["content"]} for m in messages]
+        tokens = await self._beside(len(text) + EACH_MESSAGE * len(plain), self.tokenizer.encode_chat, plain)
+        return await self._answered(answer_forms.CHAT, form, tokens)
 
     def _short_text(self, where: str, text: str) -> str:
         if len(text) > self.longest:
@@ -219,23 +234,35 @@ class ModelServer:
             raise UserError(f"{where}: half a character (a lone surrogate) is no text")
         return text
 
+    async def _answered(self, kind: str, form: Form, tokens: tuple[int, ...]) -> Response:
+        answers = await self._draw(form, tokens)
+        write = partial(answer_forms.written, kind, {"model": self.name, **form}, len(tokens), answers)
+        return await self._beside(sum(len(one.tokens) for one in answers), write, self.spelled)
+
+    async def _beside(self, size: int, work: Callable[[Any], T], given: Any) -> T:
+        """Tokens of a text, or the text of tokens: at once where it is short, else while others are answered."""
+        if size <= AT_ONCE:
+            return work(given)
+        return await asyncio.get_running_loop().run_in_executor(self._texts, work, given)
+
     async def _draw(self, form: Form, tokens: tuple[int, ...]) -> list[Completion]:
         """Wait for a place in a batch."""
         request = request_of(form, tokens, self.window)
         if form.get("stop_token_ids") not in (None, [], [self.tokenizer.end]):
             raise UserError(f"stop_token_ids: answers end with the token {self.tokenizer.end} alone")
         wanted = _name(form, "model", self.name)
-        if wanted != self.name and wanted not in self.merging.folders:
+        adapter = self.merging.adapters.get(wanted)
+        if adapter is None and wanted != self.name:
             raise HttpError(404, f"The model `{wanted}` does not exist.")
         future: asyncio.Future[list[Completion]] = asyncio.get_running_loop().create_future()
-        self.waiting.append(Waiting(None if wanted == self.name else wanted, request, future))
+        self.waiting.append(Waiting(adapter, request, future))
         self._arrived.set()
         try:
             return await future
         finally:  # who has hung up is not drawn for
             self.waiting = [one for one in self.waiting if one.answer is not future]
 
-    async def _decode(self, adapter: str | None, batch: list[Waiting]) -> None:
+    async def _decode(self, adapter: Adapter | None, batch: list[Waiting]) -> None:
         try:
             requests = [one.request for one in batch]
             sample = partial(self._sample, adapter, requests, lambda i: batch[i].answer.done())
@@ -251,61 +278,12 @@ class ModelServer:
             if not one.answer.done():
                 one.answer.set_result(answers)
 
-    def _sample(self, adapter: str | None, requests: list[Request], unwanted: Unwanted) -> list[list[Completion]]:
-        if adapter is not None and adapter not in self.merging.folders:
-            raise HttpError(404, f"The model `{adapter}` does not exist.")
+    def _sample(self, adapter: Adapter | None, requests: list[Request], unwanted: Unwanted) -> list[list[Completion]]:
+        if adapter is not None and self.merging.adapters.get(adapter.name) is not adapter:
+            raise HttpError(404, f"The model `{adapter.name}` does not exist any more.")
         if self.merging.use(adapter):
             self.sampler.refresh()
         return list(self.sampler.sample(requests, 0, unwanted=unwanted))
-
-    def _choice(self, form: Form, one: Completion) -> Form:
-        names = [f"{TOKEN_ID}{token}" for token in one.tokens]
-        if not form.get("return_tokens_as_token_ids"):
-            names = [self.tokenizer.decode([token]) for token in one.tokens]
-        logprobs = {"tokens": names, "token_logprobs": list(one.logprobs), "top_logprobs": None}
-        told = form.get("logprobs") not in (None, False)
-        ids = {"token_ids": list(one.tokens)} if form.get("return_token_ids") else {}
-        return {"text": one.text, "finish_reason": str(one.finish), "logprobs": logprobs if told else None, **ids}
-
-    def _message(self, form: Form, one: Completion) -> Form:
-        content = [
-            {"token": self.tokenizer.decode([token]), "logprob": logprob, "top_logprobs": []}
-            for token, logprob in zip(one.tokens, one.logprobs, strict=True)
-        ]
-        message = {"role": "assistant", "content": one.text}
-        told = {"content": content} if form.get("logprobs") else None
-        return {"message": message, "finish_reason": str(one.finish), "logprobs": told}
-
-    def _content(
-        self,
-        form: Form,
-        kind: str,
-        prompt: tuple[int, ...],
-        answers: list[Completion],
-        shown: Callable[[Form, Completion], Form],
-    ) -> Form:
-        made = sum(len(one.tokens) for one in answers)
-        usage = {"prompt_tokens": len(prompt), "completion_tokens": made, "total_tokens": len(prompt) + made}
-        choices = [{"index": i, **shown(form, one)} for i, one in enumerate(answers)]
-        head = {"id": f"cmpl-{secrets.token_hex(8)}", "object": kind, "created": int(time.time())}
-        return {**head, "model": form.get("model", self.name), "choices": choices, "usage": usage}
-
-
-def _sent(form: Form, content: Form) -> Form | Response:
-    """The answers as they are, or with `stream` as server-sent events: one per answer, since all is drawn by then."""
-    if not form.get("stream"):
-        return content
-    head = {key: content[key] for key in ("id", "created", "model")}
-    head["object"] = "chat.completion.chunk" if content["object"] == "chat.completion" else content["object"]
-    # A choice of a stream: its message is what is added to an empty one.
-    deltas = [{("delta" if key == "message" else key): one[key] for key in one} for one in content["choices"]]
-    chunks: list[Form] = [{**head, "choices": [delta]} for delta in deltas]
-    options = form.get("stream_options")
-    if isinstance(options, dict) and options.get("include_usage"):
-        chunks.append({**head, "choices": [], "usage": content["usage"]})
-    events = [json.dumps(chunk) for chunk in chunks] + ["[DONE]"]
-    body = "".join(f"data: {event}\n\n" for event in events)
-    return Response(body.encode(), media_type="text/event-stream")
 
 
 def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
@@ -318,6 +296,8 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
         raise UserError(f"{unknown[:80]}: not a setting of this server; there are: {', '.join(sorted(READ))}")
     n = int(_number(form, "n", 1, 1, MOST_ANSWERS, whole=True))
     most = int(_number(form, "max_tokens", form.get("max_completion_tokens") or 16, 1, window, whole=True))
+    if n * most > MOST_TOKENS:
+        raise UserError(f"n {n} and max_tokens {most} are {n * most} tokens; at most {MOST_TOKENS}, ask several times")
     if len(tokens) + most > window:
         raise UserError(f"a prompt of {len(tokens)} tokens and max_tokens {most} do not fit the window of {window}")
     stop: Any = form.get("stop") or ()

@@ -55,7 +55,7 @@ class AdapterDoor:
         self.port = await self.http.start(host, port)
 
     async def _announce(self, request: Request) -> dict[str, Any]:
-        return await _shelved(self.shelf.begin, Announced.of(request.json()))
+        return await _shelved(lambda form: self.shelf.begin(Announced.of(form)), request.json())
 
     async def _piece(self, request: Request) -> dict[str, Any]:
         name, sha256, start = (_only(request, key) for key in ("name", "sha256", "start"))

@@ -21,6 +21,8 @@ NAME = re.compile(r"policy-[0-9]{1,12}-[0-9a-f]{8}\Z")
 DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 LARGEST = 4 << 30
 LARGEST_CONFIG = 1 << 20
+DEEPEST_CONFIG = 16
+"""Lists and objects inside one another."""
 LARGEST_HEADER = 16 << 20
 CODE = ("auto_map", "auto_mapping", "trust_remote_code", "custom_modules")
 """Settings by which a loader may be led to import something."""
@@ -39,6 +41,10 @@ class Announced:
     """Bytes of its tensors."""
     sha256: str
     """Of its tensors."""
+
+    def config_text(self) -> str:
+        """What is written to its file."""
+        return _text(self.config)
 
     @classmethod
     def of(cls, form: dict[str, Any]) -> Announced:
@@ -62,27 +68,44 @@ def checked_config(config: Any) -> dict[str, Any]:
     """PEFT's settings of a LoRA that name no code."""
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
         raise UserError(f"config: the content of {CONFIG} with peft_type LORA is needed")
+    _refuse_code_and_depth(config)
     try:
-        length = len(json.dumps(config, allow_nan=False))
+        length = len(_text(config))
     except ValueError:
         raise UserError("config: a number in it is not finite") from None
     if length > LARGEST_CONFIG:
         raise UserError(f"config: {length} characters, at most {LARGEST_CONFIG}")
-    waiting: list[Any] = [config]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            named = [key for key in CODE if part.get(key)]
-            if named:
-                raise UserError(f"config: {named[0]} names code, which is never run here; remove it")
-        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     return config
 
 
-def check_tensors(path: Path) -> None:
-    """Refuse a file that is not well-formed safetensors of plain numbers."""
+def _refuse_code_and_depth(config: dict[str, Any]) -> None:
+    """Level by level, and no further than what is allowed."""
+    level: list[Any] = [config]
+    for _ in range(DEEPEST_CONFIG):
+        below: list[Any] = []
+        for part in level:
+            named = [key for key in CODE if part.get(key)] if isinstance(part, dict) else ()
+            if named:
+                raise UserError(f"config: {named[0]} names code, which is never run here; remove it")
+            below += part.values() if isinstance(part, dict) else part
+        if len(below) > LARGEST_CONFIG:
+            raise UserError(f"config: {len(below)} values, in at most {LARGEST_CONFIG} characters")
+        level = [part for part in below if isinstance(part, dict | list)]
+        if not level:
+            return
+    raise UserError(f"config: lists and objects inside one another more than {DEEPEST_CONFIG} deep")
+
+
+def _text(config: dict[str, Any]) -> str:
+    """As short as JSON can be: lines and blanks for a reader would make much of little."""
+    return json.dumps(config, allow_nan=False, separators=(",", ":"))
+
+
+def check_tensors(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> (dtype, shape) by its header; a file that is not well-formed safetensors of plain numbers is refused."""
     tensors = read_header(path, LARGEST_HEADER)
     odd = [name for name, (dtype, shape) in tensors.items() if dtype not in FLOATS or 0 in shape]
     if odd or not tensors:
         what = f"{odd[0][:80]!r} in it has other numbers, or none" if odd else "no tensors are in it"
         raise UserError(f"{TENSORS}: {what}; tensors of {', '.join(FLOATS)} are needed")
+    return tensors

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import shutil
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ MOST_KEPT = 8
 MOST_DRAFTS = 4
 SPARE_DISK = 256 << 20
 """Bytes of the disk that are left to others."""
+QUIET_S = 600.0
+"""A draft that nobody has sent anything of for so long makes room where there is none."""
 
 
 @dataclass
@@ -34,6 +36,13 @@ class Draft:
     folder: Path
     have: int = 0
     digest: Any = field(default_factory=hashlib.sha256)
+    heard: float = field(default_factory=time.monotonic)
+    """When something came for it."""
+
+    @property
+    def missing(self) -> int:
+        """Bytes that are still to come, for which room is kept."""
+        return self.adapter.size - self.have
 
 
 class Shelf:
@@ -49,6 +58,7 @@ class Shelf:
 
     def begin(self, adapter: Announced) -> Path | int:
         """Its folder where it is here, else how many of its bytes are."""
+        config = adapter.config_text()  # before the lock, for which others wait
         with self._lock:
             if (kept := self._kept.pop(adapter.name, None)) is not None:
                 if kept != adapter:
@@ -57,7 +67,7 @@ class Shelf:
                 if self._is_there(adapter):
                     self._kept[adapter.name] = adapter
                     return self._home / adapter.name
-            return self._draft_of(adapter).have
+            return self._draft_of(adapter, config).have
 
     def add(self, name: str, sha256: str, start: int, piece: bytes) -> Path | int:
         """Append a piece that begins where the draft ends; any other changes nothing. The folder when it is whole.
@@ -79,6 +89,7 @@ class Shelf:
                     file.write(piece)
                 draft.digest.update(piece)
                 draft.have += len(piece)
+                draft.heard = time.monotonic()
                 return draft.have if draft.have < draft.adapter.size else self._finish(draft)
             except BaseException:
                 self._drop(draft)
@@ -98,7 +109,7 @@ class Shelf:
         shutil.rmtree(folder, ignore_errors=True)
         return False
 
-    def _draft_of(self, adapter: Announced) -> Draft:
+    def _draft_of(self, adapter: Announced, config: str) -> Draft:
         key = (adapter.name, adapter.sha256)
         draft = self._drafts.pop(key, None)
         if draft is not None and (draft.adapter != adapter or not (draft.folder / TENSORS).is_file()):
@@ -107,22 +118,33 @@ class Shelf:
         if draft is None:
             while len(self._drafts) >= MOST_DRAFTS:
                 self._drop(next(iter(self._drafts.values())))
-            draft = self._new_draft(adapter)
+            draft = self._new_draft(adapter, config)
+        draft.heard = time.monotonic()
         self._drafts[key] = draft
         return draft
 
-    def _new_draft(self, adapter: Announced) -> Draft:
+    def _new_draft(self, adapter: Announced, config: str) -> Draft:
         self._home.mkdir(mode=0o700, exist_ok=True)
-        free = shutil.disk_usage(self._home).free
-        if free < adapter.size + SPARE_DISK:
-            words = f"{adapter.size} bytes and {SPARE_DISK} to spare are needed, {free} are free"
-            raise OSError(errno.ENOSPC, words, str(self._home))
+        self._reserve(adapter.size)
         folder = self._home / f"draft_{adapter.name}_{adapter.sha256}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        (folder / CONFIG).write_text(json.dumps(adapter.config, indent=1), encoding="utf-8")
+        (folder / CONFIG).write_text(config, encoding="utf-8")
         (folder / TENSORS).touch()
         return Draft(adapter, folder)
+
+    def _reserve(self, size: int) -> None:
+        """Room for an adapter beside all that others have announced, or OSError."""
+        quiet = [draft for draft in self._drafts.values() if time.monotonic() - draft.heard > QUIET_S]
+        while True:
+            free = shutil.disk_usage(self._home).free
+            promised = sum(draft.missing for draft in self._drafts.values())
+            if size + promised + SPARE_DISK <= free:
+                return
+            if not quiet:
+                words = f"{size} bytes, {promised} for others and {SPARE_DISK} to spare are needed, {free} are free"
+                raise OSError(errno.ENOSPC, words, str(self._home))
+            self._drop(quiet.pop(0))
 
     def _finish(self, draft: Draft) -> Path:
         """What is whole is checked, and takes its name in one move."""
