@@ -68,6 +68,8 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
         "retention",
         "conflict_matrix",
         "conflict_cosines",
+        "conflict_rate",
+        "noise_floor",
         "credit_by_kind",
     ]
     drawn += ["credit_by_line", "reward_parts", "signal"]
@@ -79,7 +81,7 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
     for words in (
         "the worst is b with 20.0 % [12.6, 30.3]",
         "Lost since the peak beyond chance, in points: b 30.0 [",
-        "In a step 100 % of the pairs of groups disagree",
+        "In a step that has pairs of groups (20), 100 % of them point against each other (cosine below 0).",
         "so the conflict is more than noise",
         "return +1.00 (3), assign +0.00",
         "It took 140 replays in 20 steps",
@@ -112,6 +114,26 @@ def test_the_tables_hold_the_numbers_of_the_record(folder: Path) -> None:
     assert rows == {"before": SUCCESS[0], "after a": SUCCESS[10], "after b": SUCCESS[20]}
     [pair] = table(folder, "conflict_matrix")
     assert float(pair["mean_cosine"]) == pytest.approx(-0.395) and (pair["group"], pair["other"]) == ("a", "b")
+
+
+def test_a_share_of_pairs_counts_steps_that_had_one_and_says_what_is_low(folder: Path) -> None:
+    """Three of four steps with a pair point against each other; thirty had one group and say 0, as older records do."""
+    rows = [{"step": step, "phase": "grpo", "phase_step": step, "surgery/conflict_rate": 0.0} for step in range(1, 31)]
+    for row, cosine in zip(rows[::9], (-0.2, -0.1, -0.3, 0.5), strict=True):
+        row |= {"surgery/cosine/a/b": cosine, "surgery/conflict_rate": 1.0}
+    (folder / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"schema": 1, "recipe": RECIPE | {"surgery": {"type": "pcgrad", "conflict_threshold": 0.9}}}
+    config |= {"changed": {}, "origins": {}}
+    (folder / "config.json").write_text(json.dumps(config))
+    write_story(folder)
+    told = (folder / "analysis/findings.md").read_text()
+    against = (
+        "In a step that has pairs of groups (4), 75 % [0, 100] of them point against each other (cosine below 0); "
+    )
+    assert f"{against}100 % have a cosine below the threshold of 0.9." in told
+    assert "disagree" not in told
+    shares = [float(row["share_of_pairs"]) for row in table(folder, "conflict_rate") if row["cosine"] == "below 0"]
+    assert shares == [1.0, 1.0, 1.0, 0.0]
 
 
 def test_noise_is_not_called_conflict(folder: Path) -> None:

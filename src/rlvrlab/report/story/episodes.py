@@ -5,7 +5,7 @@ from __future__ import annotations
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.learning import FEW, mean
-from rlvrlab.report.story.part import Part
+from rlvrlab.report.story.part import Part, rows_of
 
 TURNS, CALLS, FAILED, BY_TOOL = "agent/turns", "agent/calls", "agent/failed_calls", "agent/calls/"
 
@@ -18,8 +18,7 @@ def episodes(run: RunRecord) -> Part | None:
     curves = {name: curve for name, curve in curves.items() if curve}
     if "turns" not in curves:
         return None
-    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     ends = [f"{name} {mean(c[:FEW]):.2f} → {mean(c[-FEW:]):.2f}" for name, c in curves.items()]
     told = f"**Tools**, mean per episode in the first and the last {FEW} on-line steps: {', '.join(ends)}."
     picture = pictures.lines("Turns and calls of an episode", curves, "mean per episode")
-    return Part({"tools": (["what", "step", "value"], rows)}, {"tools": picture}, [told])
+    return Part({"tools": (["what", "step", "value"], rows_of(curves))}, {"tools": picture}, [told])

@@ -9,7 +9,7 @@ from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, Table, bracket, points
+from rlvrlab.report.story.part import Part, Table, bracket, points, rows_of
 
 SIGNAL = {
     "train/acc": "right",
@@ -36,8 +36,10 @@ def phases(run: RunRecord) -> Part | None:
         ends = [entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")]
         rows.append([name, *ends, entry["best"]["accuracy"], entry["best"]["step"]])
     curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in run.accuracy_keys}
-    course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
-    tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
+    tables: dict[str, Table] = {
+        "phases_summary": (head, rows),
+        "learning": (["data", "step", "accuracy"], rows_of(curves)),
+    }
     picture = pictures.lines(
         "Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in marks(run)]
     )
@@ -66,13 +68,12 @@ def reward_parts(run: RunRecord) -> Part | None:
     curves = {key.removeprefix("reward/"): [(x, y) for x, y, _ in run.series(key)] for key in keys}
     if not curves:
         return None
-    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     told = []
     if len(curves) > 1:
         ends = [f"{name} {mean(c[:FEW]):.2f} → {mean(c[-FEW:]):.2f}" for name, c in curves.items() if c]
         told = [f"Parts of the reward, mean of the first and the last {FEW} steps: {', '.join(ends)}."]
     picture = pictures.lines("Parts of the reward", curves, "mean over answers")
-    return Part({"reward_parts": (["part", "step", "value"], rows)}, {"reward_parts": picture}, told)
+    return Part({"reward_parts": (["part", "step", "value"], rows_of(curves))}, {"reward_parts": picture}, told)
 
 
 def signal(run: RunRecord) -> Part | None:
@@ -82,13 +83,12 @@ def signal(run: RunRecord) -> Part | None:
     silent = curves.get("groups without signal")
     if not silent:
         return None
-    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     told = (
         f"Groups whose answers all earned the same: {100 * mean(silent[:FEW]):.0f} % in the first {FEW} on-line "
         f"steps, {100 * mean(silent[-FEW:]):.0f} % in the last {FEW}."
     )
     picture = pictures.lines("Is there signal to train on?", curves, "share, or nats")
-    return Part({"signal": (["what", "step", "value"], rows)}, {"signal": picture}, [told])
+    return Part({"signal": (["what", "step", "value"], rows_of(curves))}, {"signal": picture}, [told])
 
 
 def mean(curve: list[tuple[int, float]]) -> float:

@@ -24,6 +24,11 @@ class Part(NamedTuple):
     """Sentences in Markdown."""
 
 
+def rows_of(curves: Mapping[str, Sequence[tuple[float, float]]]) -> list[list[Any]]:
+    """Name, step and value of every point that is drawn."""
+    return [[name, x, y] for name, curve in curves.items() for x, y in curve]
+
+
 def as_csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table as the text of a CSV file."""
     text = io.StringIO(newline="")
