@@ -136,6 +136,17 @@ def test_a_share_of_pairs_counts_steps_that_had_one_and_says_what_is_low(folder:
     assert shares == [1.0, 1.0, 1.0, 0.0]
 
 
+def test_what_is_told_of_skills_has_the_intervals_of_its_table(folder: Path) -> None:
+    write_story(folder)
+    told = (folder / "analysis/findings.md").read_text()
+    rows = {row["skill"]: row for row in table(folder, "skills_end")}
+    low, high = (100 * float(rows["b"][f"end_{side}"]) for side in ("low", "high"))
+    assert f"the worst is b with 20.0 % [{low:.1f}, {high:.1f}]." in told
+    changes = [f"{skill} {100 * float(row['change']):+.1f} [" for skill, row in rows.items()]
+    assert all(f"{one}{100 * float(rows[one[0]]['change_low']):+.1f}, " in told for one in changes)
+    assert "ends at 37.5 % [" in told and "learning 40.0 % [" in told and "backward transfer -5.0 [-18.3, +8.6]" in told
+
+
 def test_noise_is_not_called_conflict(folder: Path) -> None:
     log = folder / "logs/metrics.jsonl"
     log.write_text(log.read_text().replace('"surgery/permutation_p": 0.01', '"surgery/permutation_p": 0.6'))

@@ -46,8 +46,8 @@ def conflict(run: RunRecord) -> Section | None:
     data = {"panels": [one for one in panels if one["series"]], "matrix": _matrix(run, pairs), "numbers": numbers,
             "absent": [] if pairs else ["cosines of single pairs: none recorded (one group or over ten)"]}  # fmt: skip
     note = (
-        "Below 0 two groups point against each other: a step along one harms the other. A cosine means little where a group hardly "
-        "agrees with itself."
+        "Below 0 two groups point against each other: a step along one harms the other. A cosine means little where a "
+        "group hardly agrees with itself."
     )
     return section("conflict", "conflict", "Conflict", data, METRICS, note)
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.conflict import last_values, pair_of, pairs_in
-from rlvrlab.report.gather.intervals import interval
+from rlvrlab.report.gather.intervals import interval, shared_level
 from rlvrlab.report.gather.reading import as_table, number, rounded
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
-from rlvrlab.report.story.pictures import Curve
 from rlvrlab.report.story.part import Part, Table, bracket, rows_of
+from rlvrlab.report.story.pictures import Curve
 
 FLOOR, PERMUTATION, SELF = "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/"
 AGAINST = "below 0"
@@ -27,7 +27,7 @@ def conflict(run: RunRecord) -> Part | None:
     pairs = pairs_in(run)
     if not pairs:
         return None
-    found = {pair_of(key): _over_steps(last_values(run, key), -1.0, 1 - (1 - LEVEL) / len(pairs)) for key in pairs}
+    found = {pair_of(key): _over_steps(last_values(run, key), -1.0, shared_level(len(pairs))) for key in pairs}
     names = sorted({name for pair in found for name in pair})
     cell = {pair: one["value"] for pair, one in found.items()}
     cells = [[cell.get((row, column), cell.get((column, row))) for column in names] for row in names]
