@@ -11,6 +11,8 @@ import pytest
 
 from rlvrlab.cli import main
 from rlvrlab.evals.cards import Card
+from rlvrlab.report.csv_tables import write_tables
+from rlvrlab.report.gather import gather
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.write import write_story
 
@@ -180,6 +182,7 @@ def test_training_ends_with_its_story(tmp_path: Path, monkeypatch, capsys) -> No
     recipe.write_text(
         'name = "r"\nphases = ["sft"]\n[env]\ntype = "countdown"\nnumbers = [2]\nstyle = "bare"\n'
         '[engine]\ntype = "toy"\n[data]\ntrain_size = 20\ndev_size = 4\n[sft]\nsteps = 1\nbatch_size = 4\n'
+        "[eval]\ntest_size = 6\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["rlvr", "train", "r.toml"])
@@ -188,6 +191,11 @@ def test_training_ends_with_its_story(tmp_path: Path, monkeypatch, capsys) -> No
     assert not left.value.code
     [run] = (tmp_path / "experiments").iterdir()
     assert (run / "analysis/figures/learning.svg").exists() and "## Answer" in (run / "EXPERIMENT.md").read_text()
+    ElementTree.parse(run / "analysis/figures/phases.svg")
+    ended = {path.name: path.read_bytes() for path in (run / "analysis/tables").iterdir()}
+    assert {"phases.csv", "metrics.csv"} <= ended.keys(), "without a further command"
+    later = {path.name: path.read_bytes() for path in write_tables(gather(run), run, tmp_path / "tables")}
+    assert all(later[name] == ended[name] for name in ("phases.csv", "metrics.csv")), "a report says the same"
 
 
 def test_names_in_pictures_are_text() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rlvrlab.evals.cards import better_before, gain_lines, on_test, read_cards
+from rlvrlab.evals.cards import Card, better_before, gain_lines, on_test, read_cards, told_keys
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
+from rlvrlab.report.gather.reading import rounded
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, Table, bracket, points, rows_of
+from rlvrlab.report.story.part import CELL, Part, Table, bracket, points, rows_of
 
 SIGNAL = {
     "train/acc": "right",
@@ -43,9 +45,27 @@ def phases(run: RunRecord) -> Part | None:
     picture = pictures.lines(
         "Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in marks(run)]
     )
-    told = gain_lines(on_test(read_cards(run.root))) or [_change(name, entry) for name, entry in found.items()]
+    shown = {"learning": picture}
+    cards = read_cards(run.root)
+    if any(card.metrics for card in cards):
+        tables["phases"], shown["phases"] = _on_test(cards)
+    told = gain_lines(on_test(cards)) or [_change(name, entry) for name, entry in found.items()]
     told.append(better_before(run.root))
-    return Part(tables, {"learning": picture}, [line for line in told if line])
+    return Part(tables, shown, [line for line in told if line])
+
+
+def _on_test(cards: Sequence[Card]) -> tuple[Table, str]:
+    """What the policy could do on test problems before training and after each phase: table and picture."""
+    keys = told_keys([card.metrics for card in cards])
+    names = [key.replace("_", " ") for key in keys]
+    columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
+    rows = [
+        [name, column, *(rounded(card.metrics.get(f"{key}{side}")) for side in ("", "_low", "_high")), None]
+        for key, name in zip(keys, names, strict=True)
+        for card, column in zip(cards, columns, strict=True)
+    ]
+    cells = [[rounded(card.metrics.get(key)) for card in cards] for key in keys]
+    return (CELL, rows), pictures.heat("Test problems, phase by phase", names, columns, cells)
 
 
 def _change(phase: str, entry: dict[str, Any]) -> str:

@@ -91,7 +91,8 @@ def kept(run: RunRecord) -> dict[str, float]:
 
 def _end(skill: str, course: list[Measured], lost: Loss, moved: Moved) -> End:
     shares = (course[0].share, lost.peak.share, course[-1].share)
-    return End(skill, *shares, *moved, lost.value, lost.low, lost.high)
+    ends, since = (moved.end_low, moved.end_high), (moved.value, moved.low, moved.high)
+    return End(skill, *shares, *ends, *since, lost.value, lost.low, lost.high)
 
 
 def _negative(value: float | None) -> float | None:
