@@ -101,7 +101,8 @@ def test_episodes_with_tools_are_told_by_turns_and_calls(folder: Path) -> None:
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert {"tools.svg", "tools.csv"} <= {path.name for path in write_story(folder)}
     ElementTree.fromstring((folder / "analysis/figures/tools.svg").read_text())
-    told = "turns 2.00 → 2.00, calls 0.15 → 0.90, share of calls that failed 0.50 → 0.50, calls of sql 0.15 → 0.90."
+    calls = "0.15 [0.05, 0.25] → 0.90 [0.80, 1.00]"
+    told = f"turns 2.00 → 2.00, calls {calls}, share of calls that failed 0.50 → 0.50, calls of sql {calls}."
     assert told in (folder / "EXPERIMENT.md").read_text()
     assert {"what": "calls", "step": "20", "value": "1.0"} in table(folder, "tools")
 
@@ -147,6 +148,23 @@ def test_what_is_told_of_skills_has_the_intervals_of_its_table(folder: Path) -> 
     changes = [f"{skill} {100 * float(row['change']):+.1f} [" for skill, row in rows.items()]
     assert all(f"{one}{100 * float(rows[one[0]]['change_low']):+.1f}, " in told for one in changes)
     assert "ends at 37.5 % [" in told and "learning 40.0 % [" in told and "backward transfer -5.0 [-18.3, +8.6]" in told
+
+
+def test_what_a_guard_did_is_told_in_numbers(folder: Path) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    for row in rows[1:]:
+        bent = row["step"] in (4, 8)
+        row |= {"guard/active": float(bent), "guard/correction": 0.1 * row["step"] * bent, "guard/relaxed": 0.0}
+        row |= {"guard/a/change": -0.001 * row["step"], "guard/a/epsilon": 0.02, "guard/b/change": 0.5}
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"schema": 1, "recipe": RECIPE | {"guard": {"type": "skill_safe"}}, "changed": {}, "origins": {}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert {"guard.csv", "guard.svg", "guard_change.csv"} <= {path.name for path in write_story(folder)}
+    assert (
+        "**Guard** (skill_safe). It bent 2 of the 20 steps in which a skill was protected, on average by 0.6 and at "
+        "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first order, in "
+        "its objective) is 0.02: a, step 20, where 0.02 was allowed."
+    ) in (folder / "EXPERIMENT.md").read_text()
 
 
 def test_noise_is_not_called_conflict(folder: Path) -> None:

@@ -79,8 +79,9 @@ def moves(courses: dict[str, list[Measured]]) -> dict[str, Moved]:
     for skill, course in courses.items():
         first, end = ((one.share, one.bounds(level)) for one in (course[0], course[-1]))
         changed = change(first, end)
-        known = (changed["low"], changed["high"]) if len(course) > 1 else (None, None)
-        found[skill] = Moved(*(end[1] or (None, None)), end[0] - first[0], *known)
+        low, high = (changed["low"], changed["high"]) if len(course) > 1 else (None, None)
+        end_low, end_high = end[1] or (None, None)
+        found[skill] = Moved(end_low, end_high, end[0] - first[0], low, high)
     return found
 
 

@@ -91,8 +91,18 @@ def kept(run: RunRecord) -> dict[str, float]:
 
 def _end(skill: str, course: list[Measured], lost: Loss, moved: Moved) -> End:
     shares = (course[0].share, lost.peak.share, course[-1].share)
-    ends, since = (moved.end_low, moved.end_high), (moved.value, moved.low, moved.high)
-    return End(skill, *shares, *ends, *since, lost.value, lost.low, lost.high)
+    return End(
+        skill,
+        *shares,
+        moved.end_low,
+        moved.end_high,
+        moved.value,
+        moved.low,
+        moved.high,
+        lost.value,
+        lost.low,
+        lost.high,
+    )
 
 
 def _negative(value: float | None) -> float | None:

@@ -61,6 +61,10 @@ def _makers(run: RunRecord) -> Iterator[Callable[[RunRecord], Part | None]]:
         from rlvrlab.report.story.conflict import conflict
 
         yield conflict
+    if "guard/active" in run.keys:
+        from rlvrlab.report.story.guard import guard
+
+        yield guard
     if run.recipe.get("credit"):
         from rlvrlab.report.story.credit import credit
 
