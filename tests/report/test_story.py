@@ -162,9 +162,18 @@ def test_what_a_guard_did_is_told_in_numbers(folder: Path) -> None:
     assert {"guard.csv", "guard.svg", "guard_change.csv"} <= {path.name for path in write_story(folder)}
     assert (
         "**Guard** (skill_safe). It bent 2 of the 20 steps in which a skill was protected, on average by 0.6 and at "
-        "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first order, in "
-        "its objective) is 0.02: a, step 20, where 0.02 was allowed."
+        "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first order, "
+        "in its objective) is 0.02: a, step 20, where 0.02 was allowed."
     ) in (folder / "EXPERIMENT.md").read_text()
+
+
+def test_a_rounding_error_is_no_cost_of_a_guarded_step(folder: Path) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    for row in rows[1:]:
+        row |= {"guard/active": 1.0, "guard/correction": 0.1, "guard/a/change": -1.1e-16, "guard/a/epsilon": 0.0}
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_story(folder)
+    assert "No step was expected to cost a protected skill anything" in (folder / "EXPERIMENT.md").read_text()
 
 
 def test_noise_is_not_called_conflict(folder: Path) -> None:

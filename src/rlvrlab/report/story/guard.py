@@ -13,6 +13,8 @@ from rlvrlab.report.story.pictures import Curve
 
 ACTIVE, CORRECTION, RELAXED = "guard/active", "guard/correction", "guard/relaxed"
 CHANGE, ALLOWED = "/change", "/epsilon"
+ROUNDING = 1e-9
+"""A smaller expected loss is an error of rounding."""
 
 
 class Expected(NamedTuple):
@@ -61,7 +63,7 @@ def _cost(run: RunRecord, skills: list[str]) -> str:
     if not found:
         return ""
     worst = min(found)
-    if worst.change >= 0:
+    if worst.change >= -ROUNDING:
         return " No step was expected to cost a protected skill anything (to first order)."
     beside = "" if worst.allowed is None else f", where {worst.allowed:.2g} was allowed"
     return (
