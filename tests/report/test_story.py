@@ -162,8 +162,8 @@ def test_what_a_guard_did_is_told_in_numbers(folder: Path) -> None:
     assert {"guard.csv", "guard.svg", "guard_change.csv"} <= {path.name for path in write_story(folder)}
     assert (
         "**Guard** (skill_safe). It bent 2 of the 20 steps in which a skill was protected, on average by 0.6 and at "
-        "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first order, "
-        "in its objective) is 0.02: a, step 20, where 0.02 was allowed."
+        "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first "
+        "order, in its objective) is 0.02: a, step 20, where 0.02 was allowed."
     ) in (folder / "EXPERIMENT.md").read_text()
 
 
