@@ -176,6 +176,22 @@ def test_a_rounding_error_is_no_cost_of_a_guarded_step(folder: Path) -> None:
     assert "No step was expected to cost a protected skill anything" in (folder / "EXPERIMENT.md").read_text()
 
 
+@pytest.mark.parametrize(("completion", "credits", "told"), [
+    ("x=1\n ret", (0.0, 1.0), "By place: +0.00 on line 1, +1.00 on line 2."),
+    ("x=1; ret", (0.0, 1.0), ""),
+    ("x=1\n ret", (0.0, 0.001), ""),
+])  # fmt: skip
+def test_places_are_told_where_there_are_two_that_earn(
+    folder: Path, completion: str, credits: tuple, told: str
+) -> None:
+    steps = [{"start": start, "end": start + 3, "kind": "k", "credit": one} for start, one in zip((0, 5), credits)]
+    row = {"id": "r", "problem": "p", "skill": "a", "completion": completion, "correct": True, "steps": steps}
+    (folder / "rollouts/step_5.jsonl").write_text(json.dumps(row) + "\n")
+    write_story(folder)
+    findings = (folder / "analysis/findings.md").read_text()
+    assert told in findings if told else "By place" not in findings and "**Step credit**" in findings
+
+
 def test_noise_is_not_called_conflict(folder: Path) -> None:
     log = folder / "logs/metrics.jsonl"
     log.write_text(log.read_text().replace('"surgery/permutation_p": 0.01', '"surgery/permutation_p": 0.6'))

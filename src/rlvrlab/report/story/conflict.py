@@ -79,11 +79,8 @@ def _worth(run: RunRecord) -> dict[str, Curve]:
 
 def _over_steps(values: list[float], least: float, level: float = LEVEL) -> dict[str, Any]:
     """Mean and t interval, at most 1. Neighbouring steps are alike, so many steps count as ten stretches of them."""
-    found = interval([fmean(part) for part in np.array_split(values, min(MOST_STRETCHES, len(values)))], level)
-    found |= {"value": rounded(fmean(values), 4), "n": len(values)}
-    if found["low"] is None:
-        return found
-    return found | {"low": max(least, found["low"]), "high": min(1.0, found["high"])}
+    stretches = [fmean(part) for part in np.array_split(values, min(MOST_STRETCHES, len(values)))]
+    return interval(stretches, level, (least, 1.0)) | {"value": rounded(fmean(values), 4), "n": len(values)}
 
 
 def chance_of(small: int, checks: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
@@ -31,8 +33,5 @@ def episodes(run: RunRecord) -> Part | None:
 
 def _mean(points: Curve, name: str) -> str:
     """With its interval, as far as there can be such a mean: no less than 0, a share no more than 1."""
-    found = interval([value for _, value in points])
-    if found["low"] is None:
-        return f"{found['value']:.2f}"
-    high = min(1.0, found["high"]) if name == SHARE else found["high"]
-    return f"{found['value']:.2f}{bracket(max(0.0, found['low']), high)}"
+    found = interval([value for _, value in points], within=(0.0, 1.0 if name == SHARE else inf))
+    return f"{found['value']:.2f}{bracket(found['low'], found['high'])}"
