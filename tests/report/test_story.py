@@ -181,10 +181,9 @@ def test_a_rounding_error_is_no_cost_of_a_guarded_step(folder: Path) -> None:
     ("x=1; ret", (0.0, 1.0), ""),
     ("x=1\n ret", (0.0, 0.001), ""),
 ])  # fmt: skip
-def test_places_are_told_where_there_are_two_that_earn(
-    folder: Path, completion: str, credits: tuple, told: str
-) -> None:
-    steps = [{"start": start, "end": start + 3, "kind": "k", "credit": one} for start, one in zip((0, 5), credits)]
+def test_places_are_told_where_two_earn(folder: Path, completion: str, credits: tuple[float, ...], told: str) -> None:
+    places = zip((0, 5), credits, strict=True)
+    steps = [{"start": start, "end": start + 3, "kind": "k", "credit": one} for start, one in places]
     row = {"id": "r", "problem": "p", "skill": "a", "completion": completion, "correct": True, "steps": steps}
     (folder / "rollouts/step_5.jsonl").write_text(json.dumps(row) + "\n")
     write_story(folder)
