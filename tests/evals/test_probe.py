@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import xml.etree.ElementTree as ElementTree
 from itertools import combinations, product
@@ -157,6 +158,9 @@ def test_probe_of_an_untrained_and_of_a_trained_toy_policy(monkeypatch, capsys, 
     useful = [p["id"] for p in warm["problems"] if p["useful"]]
     assert [p.id for p in read_problems(tmp_path / "made" / "useful.jsonl")] == useful
     ElementTree.parse(tmp_path / "made" / "scatter.svg")
+    dots = list(csv.DictReader((tmp_path / "made" / "scatter.csv").read_text().splitlines()))
+    known = json.loads((tmp_path / "made" / "probe.json").read_text())["problems"]
+    assert [(d["problem"], float(d["accuracy"])) for d in dots] == [(p["id"], p["accuracy"]) for p in known]
     assert json.loads((tmp_path / "made" / "probe.json").read_text())["verdict"] == warm["verdict"]
     again = inside(monkeypatch, capsys, *words, folder=tmp_path)
     assert again.returncode == 0 and warm["verdict"] in again.stdout

@@ -137,7 +137,9 @@ def test_the_gradients_are_our_engines(found: Found) -> None:
         )
         vectors.append(engine.gradient(batch, PpoClip())[0])
     gramian = engine.gramian(vectors)["global"]
-    for name, value in conflict(gramian, threshold=1.0).metrics().items():  # as in SURGERY
+    pairs = conflict(gramian, threshold=1.0)  # as in SURGERY
+    assert pairs is not None
+    for name, value in pairs.metrics().items():
         assert theirs[name] == pytest.approx(value, rel=1e-3, abs=1e-4), name
     weights = np.array([theirs[f"surgery/weight/{name}"] for name in "abc"])
     assert theirs["grad_norm"] == pytest.approx(np.sqrt(weights @ gramian @ weights), rel=1e-3)

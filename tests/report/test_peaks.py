@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.intervals import change, interval
-from rlvrlab.report.gather.peaks import Measured, losses
+from rlvrlab.report.gather.intervals import change, interval, mean_of
+from rlvrlab.report.gather.peaks import Measured, losses, moves
 from rlvrlab.report.story.conflict import chance_of, more_than_noise
 
 PROBLEMS = 100
@@ -32,7 +32,7 @@ def test_without_a_loss_one_is_found_in_at_most_five_runs_of_a_hundred(shape: st
     assert np.mean([any(one.beyond_chance for one in both.values()) for both in found]) <= 0.055
     alone = np.mean([flagged_alone(a) or flagged_alone(b) for a, b in drawn])
     assert alone > (0.25 if shape == "level" else 0.1), "the experiments do not show what goes wrong without it"
-    assert all(one.low == 0 or one.low <= one.value <= one.high for both in found for one in both.values())
+    assert all(one.low <= one.value <= one.high for both in found for one in both.values())
 
 
 def test_a_loss_is_found_and_its_interval_holds_the_truth() -> None:
@@ -41,6 +41,26 @@ def test_a_loss_is_found_and_its_interval_holds_the_truth() -> None:
     found = [losses({"a": course(rights)})["a"] for rights in drawn]
     assert np.mean([one.beyond_chance for one in found]) > 0.95
     assert np.mean([one.low <= 0.35 <= one.high for one in found]) > 0.94
+
+
+def test_a_skill_that_ends_at_its_peak_has_lost_nothing_and_its_interval_holds_that() -> None:
+    found = losses({"a": course([5, 20, 90])})["a"]
+    assert (found.value, found.low, found.high) == (0, 0, 0), "every earlier evaluation was lower beyond chance"
+    assert losses({"a": course([50, 51])})["a"].high > 0
+
+
+def test_an_end_and_a_change_hold_their_numbers_and_share_a_level() -> None:
+    alone, both = moves({"a": course([5, 90])})["a"], moves({"a": course([5, 90]), "b": course([40, 38])})
+    assert both["a"].end_low < alone.end_low == wilson(90, 100)[0] < 0.9 < alone.end_high < both["a"].end_high
+    assert both["a"].low < alone.low < 0.85 < alone.high < both["a"].high and both["b"].low < -0.02 < both["b"].high
+    assert moves({"a": course([5])})["a"].low is None, "measured once"
+
+
+def test_the_mean_of_shares_is_narrower_than_they_are() -> None:
+    share = (0.5, wilson(50, 100))
+    found = mean_of([share] * 4)
+    assert found["value"] == 0.5 and found["high"] - 0.5 == pytest.approx((share[1][1] - 0.5) / 2, abs=1e-4)
+    assert mean_of([share, (0.1, None)]) == {"value": 0.3, "low": None, "high": None}
 
 
 def test_chance_alone_is_told_in_numbers() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from rlvrlab.cli import main
 from rlvrlab.evals.cards import Card
+from rlvrlab.report.csv_tables import write_tables
+from rlvrlab.report.gather import gather
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.write import write_story
 
@@ -68,6 +70,8 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
         "retention",
         "conflict_matrix",
         "conflict_cosines",
+        "conflict_rate",
+        "noise_floor",
         "credit_by_kind",
     ]
     drawn += ["credit_by_line", "reward_parts", "signal"]
@@ -79,7 +83,7 @@ def test_every_kind_of_finding_is_told_drawn_and_tabled(folder: Path) -> None:
     for words in (
         "the worst is b with 20.0 % [12.6, 30.3]",
         "Lost since the peak beyond chance, in points: b 30.0 [",
-        "In a step 100 % of the pairs of groups disagree",
+        "In a step that has pairs of groups (20), 100 % of them point against each other (cosine below 0).",
         "so the conflict is more than noise",
         "return +1.00 (3), assign +0.00",
         "It took 140 replays in 20 steps",
@@ -97,7 +101,8 @@ def test_episodes_with_tools_are_told_by_turns_and_calls(folder: Path) -> None:
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert {"tools.svg", "tools.csv"} <= {path.name for path in write_story(folder)}
     ElementTree.fromstring((folder / "analysis/figures/tools.svg").read_text())
-    told = "turns 2.00 → 2.00, calls 0.15 → 0.90, share of calls that failed 0.50 → 0.50, calls of sql 0.15 → 0.90."
+    calls = "0.15 [0.05, 0.25] → 0.90 [0.80, 1.00]"
+    told = f"turns 2.00 → 2.00, calls {calls}, share of calls that failed 0.50 → 0.50, calls of sql {calls}."
     assert told in (folder / "EXPERIMENT.md").read_text()
     assert {"what": "calls", "step": "20", "value": "1.0"} in table(folder, "tools")
 
@@ -112,6 +117,78 @@ def test_the_tables_hold_the_numbers_of_the_record(folder: Path) -> None:
     assert rows == {"before": SUCCESS[0], "after a": SUCCESS[10], "after b": SUCCESS[20]}
     [pair] = table(folder, "conflict_matrix")
     assert float(pair["mean_cosine"]) == pytest.approx(-0.395) and (pair["group"], pair["other"]) == ("a", "b")
+
+
+def test_a_share_of_pairs_counts_steps_that_had_one_and_says_what_is_low(folder: Path) -> None:
+    """Three of four steps with a pair point against each other; thirty had one group and say 0, as older records do."""
+    rows = [{"step": step, "phase": "grpo", "phase_step": step, "surgery/conflict_rate": 0.0} for step in range(1, 31)]
+    for row, cosine in zip(rows[::9], (-0.2, -0.1, -0.3, 0.5), strict=True):
+        row |= {"surgery/cosine/a/b": cosine, "surgery/conflict_rate": 1.0}
+    (folder / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"schema": 1, "recipe": RECIPE | {"surgery": {"type": "pcgrad", "conflict_threshold": 0.9}}}
+    config |= {"changed": {}, "origins": {}}
+    (folder / "config.json").write_text(json.dumps(config))
+    write_story(folder)
+    told = (folder / "analysis/findings.md").read_text()
+    against = (
+        "In a step that has pairs of groups (4), 75 % [0, 100] of them point against each other (cosine below 0); "
+    )
+    assert f"{against}100 % have a cosine below the threshold of 0.9." in told
+    assert "disagree" not in told
+    shares = [float(row["share_of_pairs"]) for row in table(folder, "conflict_rate") if row["cosine"] == "below 0"]
+    assert shares == [1.0, 1.0, 1.0, 0.0]
+
+
+def test_what_is_told_of_skills_has_the_intervals_of_its_table(folder: Path) -> None:
+    write_story(folder)
+    told = (folder / "analysis/findings.md").read_text()
+    rows = {row["skill"]: row for row in table(folder, "skills_end")}
+    low, high = (100 * float(rows["b"][f"end_{side}"]) for side in ("low", "high"))
+    assert f"the worst is b with 20.0 % [{low:.1f}, {high:.1f}]." in told
+    changes = [f"{skill} {100 * float(row['change']):+.1f} [" for skill, row in rows.items()]
+    assert all(f"{one}{100 * float(rows[one[0]]['change_low']):+.1f}, " in told for one in changes)
+    assert "ends at 37.5 % [" in told and "learning 40.0 % [" in told and "backward transfer -5.0 [-18.3, +8.6]" in told
+
+
+def test_what_a_guard_did_is_told_in_numbers(folder: Path) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    for row in rows[1:]:
+        bent = row["step"] in (4, 8)
+        row |= {"guard/active": float(bent), "guard/correction": 0.1 * row["step"] * bent, "guard/relaxed": 0.0}
+        row |= {"guard/a/change": -0.001 * row["step"], "guard/a/epsilon": 0.02, "guard/b/change": 0.5}
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"schema": 1, "recipe": RECIPE | {"guard": {"type": "skill_safe"}}, "changed": {}, "origins": {}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert {"guard.csv", "guard.svg", "guard_change.csv"} <= {path.name for path in write_story(folder)}
+    assert (
+        "**Guard** (skill_safe). It bent 2 of the 20 steps in which a skill was protected, on average by 0.6 and at "
+        "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first "
+        "order, in its objective) is 0.02: a, step 20, where 0.02 was allowed."
+    ) in (folder / "EXPERIMENT.md").read_text()
+
+
+def test_a_rounding_error_is_no_cost_of_a_guarded_step(folder: Path) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    for row in rows[1:]:
+        row |= {"guard/active": 1.0, "guard/correction": 0.1, "guard/a/change": -1.1e-16, "guard/a/epsilon": 0.0}
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_story(folder)
+    assert "No step was expected to cost a protected skill anything" in (folder / "EXPERIMENT.md").read_text()
+
+
+@pytest.mark.parametrize(("completion", "credits", "told"), [
+    ("x=1\n ret", (0.0, 1.0), "By place: +0.00 on line 1, +1.00 on line 2."),
+    ("x=1; ret", (0.0, 1.0), ""),
+    ("x=1\n ret", (0.0, 0.001), ""),
+])  # fmt: skip
+def test_places_are_told_where_two_earn(folder: Path, completion: str, credits: tuple[float, ...], told: str) -> None:
+    places = zip((0, 5), credits, strict=True)
+    steps = [{"start": start, "end": start + 3, "kind": "k", "credit": one} for start, one in places]
+    row = {"id": "r", "problem": "p", "skill": "a", "completion": completion, "correct": True, "steps": steps}
+    (folder / "rollouts/step_5.jsonl").write_text(json.dumps(row) + "\n")
+    write_story(folder)
+    findings = (folder / "analysis/findings.md").read_text()
+    assert told in findings if told else "By place" not in findings and "**Step credit**" in findings
 
 
 def test_noise_is_not_called_conflict(folder: Path) -> None:
@@ -147,6 +224,7 @@ def test_training_ends_with_its_story(tmp_path: Path, monkeypatch, capsys) -> No
     recipe.write_text(
         'name = "r"\nphases = ["sft"]\n[env]\ntype = "countdown"\nnumbers = [2]\nstyle = "bare"\n'
         '[engine]\ntype = "toy"\n[data]\ntrain_size = 20\ndev_size = 4\n[sft]\nsteps = 1\nbatch_size = 4\n'
+        "[eval]\ntest_size = 6\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["rlvr", "train", "r.toml"])
@@ -155,6 +233,11 @@ def test_training_ends_with_its_story(tmp_path: Path, monkeypatch, capsys) -> No
     assert not left.value.code
     [run] = (tmp_path / "experiments").iterdir()
     assert (run / "analysis/figures/learning.svg").exists() and "## Answer" in (run / "EXPERIMENT.md").read_text()
+    ElementTree.parse(run / "analysis/figures/phases.svg")
+    ended = {path.name: path.read_bytes() for path in (run / "analysis/tables").iterdir()}
+    assert {"phases.csv", "metrics.csv"} <= ended.keys(), "without a further command"
+    later = {path.name: path.read_bytes() for path in write_tables(gather(run), run, tmp_path / "tables")}
+    assert all(later[name] == ended[name] for name in ("phases.csv", "metrics.csv")), "a report says the same"
 
 
 def test_names_in_pictures_are_text() -> None:

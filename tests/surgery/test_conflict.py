@@ -16,17 +16,25 @@ def halves(groups: np.ndarray, spread: float, rng) -> np.ndarray:
 def test_known_angles() -> None:
     J = np.array([[2.0, 0.0], [0.0, 1.0], [-3.0, 0.0]])
     found = conflict(J @ J.T)
+    assert found is not None
     np.testing.assert_allclose(found.cosine_SS, [[1, 0, -1], [0, 1, 0], [-1, 0, 1]])
     assert found.rate == pytest.approx(1 / 3) and found.lowest == -1 and found.norm_ratio == 3
     assert found.imbalance == pytest.approx(np.mean([4 / 5, 12 / 13, 6 / 10]))
-    assert conflict(J @ J.T, threshold=0.5).rate == 1
+    strict = conflict(J @ J.T, threshold=0.5)
+    assert strict is not None and strict.rate == 1
     assert found.metrics()["surgery/cosine/min"] == -1 and len(found.metrics()) == 6
 
 
 def test_dead_groups_take_no_part() -> None:
     J = np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.1]])
-    assert conflict(J @ J.T).rate == 1 and conflict(np.zeros((3, 3))).rate == 0
-    assert conflict(np.array([[4.0]])).rate == 0
+    found = conflict(J @ J.T)
+    assert found is not None and found.rate == 1
+
+
+def test_without_a_pair_nothing_is_said_of_pairs() -> None:
+    """A rate of 0 and a cosine of 1 would be counted among the steps that had a pair."""
+    assert conflict(np.zeros((3, 3))) is None and conflict(np.array([[4.0]])) is None
+    assert conflict(np.diag([4.0, 0.0])) is None
 
 
 def test_effective_rank() -> None:

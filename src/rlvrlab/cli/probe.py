@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 USUAL_TOKENS = 2048
 """Longest answer where no recipe says."""
+DOT = ["problem", "skill", "level", "accuracy", "variance", "useful"]
+"""Columns of scatter.csv: a dot of the plot in each line."""
 
 
 @click.command("probe", short_help="Ask whether there is signal to train on.", cls=FreeWords)
@@ -32,7 +34,7 @@ USUAL_TOKENS = 2048
 @click.option("--size", default=100, show_default=True, help="Problems.")
 @click.option("--temperature", type=click.FloatRange(0, min_open=True), help="In place of the recipe's.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg, useful.jsonl."
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg and .csv, useful.jsonl."
 )
 @click.option("--steps/--no-steps", default=True, show_default=True,
               help="Alter some failed answers: can step credit pay?")  # fmt: skip
@@ -97,10 +99,13 @@ def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
     from rlvrlab.data.rows import write_problems
     from rlvrlab.evals.probe.picture import scatter
     from rlvrlab.record.files import write_atomically, write_json
+    from rlvrlab.report.story.part import as_csv
 
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "probe.json", facts)
     write_atomically(folder / "scatter.svg", scatter(probed.problems, f"{facts['environment']}: {facts['verdict']}"))
+    dots = [[p.problem.id, p.problem.skill, p.level, p.accuracy, p.variance, int(p.useful)] for p in probed.problems]
+    write_atomically(folder / "scatter.csv", as_csv(DOT, dots))
     write_problems(folder / "useful.jsonl", [p.problem for p in probed.problems if p.useful])
 
 

@@ -8,9 +8,11 @@ intervals. Terminal, EXPERIMENT.md and page say it in the same words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.noise import LEVEL, Interval
 from rlvrlab.evals.statistics import Difference, compare, newcombe
 from rlvrlab.record.files import read_facts
@@ -77,6 +79,15 @@ def _read(folder: Path) -> list[Card]:
         refuse_other(StoredCard, facts, str(path))
         cards.append(Card(**{name: facts[name] for name in Card._fields if name in facts}))
     return cards
+
+
+def told_keys(metrics: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The numbers of cards that a table of phases shows, those of all problems before those of each set."""
+    names = {key for one in metrics for key in one}
+    sets = sorted({key.rpartition("/")[0] for key in names if key.endswith("/accepted_at_1")})
+    rows = [*card_columns(names), *sorted(key for key in names if key.startswith("pass@") and key[5:].isdigit())]
+    rows += [f"{one}/{key}" for one in sets for key in rows]
+    return [key for key in rows if any(isinstance(one.get(key), int | float) and isfinite(one[key]) for one in metrics)]
 
 
 def change(before: Card, after: Card) -> Difference:

@@ -22,21 +22,18 @@ from rlvrlab.report.follow import Follower, Row
 from rlvrlab.report.gather.reading import decoded, judged
 from rlvrlab.report.names import file_stem
 from rlvrlab.report.runs import read_table
-from rlvrlab.report.story.part import as_csv
+from rlvrlab.report.story.part import CELL, as_csv, steps_table
 
 Table = tuple[list[str], Iterable[Sequence[Any]]]
 NUMBERS = (int, float)
-FIRST = ("step", "phase", "phase_step")
-"""Columns that metrics.csv begins with."""
 
 
 def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], folder: Path) -> list[Path]:
     """Write every table that has lines; those of runs begin each line with the run's name."""
     runs = [paths] if isinstance(paths, Path) else list(paths)
     steps = [(run.name, row) for run in runs for row in _lines(run / "logs" / "metrics.jsonl")]
-    keys = [*FIRST, *sorted({key for _, row in steps for key in row} - set(FIRST))]
     tables: dict[str, Table] = {
-        "metrics": (["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in steps]),
+        "metrics": steps_table(steps),
         "evaluations": _evaluations(runs),
         "rollouts": _rollouts(runs),
     }
@@ -89,7 +86,7 @@ def _cells(data: Mapping[str, Any]) -> Table:
         for row, cells in zip(data["rows"], data["cells"], strict=True)
         for column, cell in zip(data["columns"], cells, strict=True)
     ]
-    return ["row", "column", "value", "low", "high", "seeds"], rows
+    return CELL, rows
 
 
 def _points(data: Mapping[str, Any]) -> Table:

@@ -37,6 +37,15 @@ class Retention(NamedTuple):
     """Mean absolute change from stage to stage."""
 
 
+SHARES = frozenset({"average", "worst", "learning", "lost", "lost_by_chance", "oscillation"})
+"""What lies between 0 and 1; `lost` is since the peak of all evaluations, the last one among them."""
+
+
+def limits(name: str) -> tuple[float, float]:
+    """The least and the most that a number of a run can be, by its name: shares, or differences of shares."""
+    return (0.0, 1.0) if name in SHARES else (-1.0, 1.0)
+
+
 def retention(success_TS: Floats, order: Sequence[int], alone_S: Floats | None = None) -> Retention:
     """Every number from the matrix of stage-end evaluations; `alone_S` is what training each skill alone reaches."""
     table = np.asarray(success_TS, dtype=np.float64)

@@ -14,6 +14,7 @@ from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_js
 from rlvrlab.record.looks import read_looks
 from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.story.part import as_csv
+from rlvrlab.skills.metrics import limits
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
 from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState
@@ -142,10 +143,15 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
         "dropped": arm.dropped,
         "budget": arm.trials[0].budget._asdict() if arm.trials else None,
         "metrics": metrics,
-        "retention": {name: interval([row[name] for row in kept if name in row]) for name in skills},
+        "retention": {name: over_seeds(kept, name) for name in skills},
         "score": scores.get(arm.name),
         "chosen": (view.chosen or decision.get("chosen")) == arm.name,
     }
+
+
+def over_seeds(kept: Sequence[dict[str, float]], name: str) -> dict[str, Any]:
+    """Mean of what the runs of an arm kept, with an interval that holds nothing that cannot be."""
+    return interval([row[name] for row in kept if name in row], within=limits(name))
 
 
 def measured(board: Board, trials: Sequence[str], metric: str) -> dict[str, Any] | None:

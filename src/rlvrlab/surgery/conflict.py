@@ -83,15 +83,15 @@ def pair_metrics(gramian_SS: Floats, names: Sequence[str]) -> dict[str, float]:
     return {f"surgery/cosine/{plain[i]}/{plain[j]}": float(cosine_SS[i, j]) for i, j in pairs}
 
 
-def conflict(gramian_SS: Floats, threshold: float = 0.0) -> Conflict:
-    """Dead groups (no gradient) take no part; fewer than two live ones cannot disagree."""
+def conflict(gramian_SS: Floats, threshold: float = 0.0) -> Conflict | None:
+    """Dead groups (no gradient) take no part; None where fewer than two are left, for then there is no pair."""
     live = np.flatnonzero(np.diag(gramian_SS) > 0)
+    if len(live) < 2:
+        return None
     gramian = gramian_SS[np.ix_(live, live)]
     cosine_SS = cosines(gramian)
     pair = np.triu_indices(len(live), 1)
     norm_S = np.sqrt(np.diag(gramian))
-    if len(live) < 2:
-        return Conflict(cosine_SS, 0.0, 1.0, 1.0, 1.0, 1.0, float(len(live)))
     left, right = norm_S[pair[0]], norm_S[pair[1]]
     return Conflict(
         cosine_SS,

@@ -77,17 +77,21 @@ def _kind(group: Sequence[Rollout], by_parts: bool) -> str:
     return ALL_RIGHT if right == {True} else ALL_WRONG if right == {False} else SAME_REWARD
 
 
-def metrics_of(rollouts: Sequence[Rollout], kinds: Sorted) -> dict[str, float]:
-    """Rewards, lengths and groups of a collection, under the field's names."""
+def metrics_of(rollouts: Sequence[Rollout], kinds: Sorted, whole: int | None = None) -> dict[str, float]:
+    """Rewards, lengths and groups of a collection, under the field's names.
+
+    `whole` is the length that every right answer has: one that ends there was not cut off, also without an end token.
+    """
     judged = [r for r in rollouts if r.reward is not None]
     rewards = [r.reward.value for r in judged if r.reward is not None]
     lengths = [len(r.completion.tokens) for r in rollouts]
+    cut = [r.completion.finish == "length" and length != whole for r, length in zip(rollouts, lengths, strict=True)]
     out = {
         "critic/rewards/mean": sum(rewards) / max(1, len(rewards)),
         "train/acc": sum(r.verdict.correct is True for r in judged) / max(1, len(judged)),
         "response_length/mean": sum(lengths) / max(1, len(lengths)),
         "response_length/max": float(max(lengths, default=0)),
-        "response_length/clip_ratio": sum(r.completion.finish == "length" for r in rollouts) / max(1, len(rollouts)),
+        "response_length/clip_ratio": sum(cut) / max(1, len(cut)),
         "groups/collected": float(kinds.groups),
         "groups/zero_variance": 1 - kinds.reasons[LIVE] / max(1, kinds.groups),
         "groups/unjudged_rows": float(len(rollouts) - len(judged)),

@@ -14,15 +14,12 @@ from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
 from rlvrlab.registry import is_own
-from rlvrlab.train.lab import Lab, Supplies, build_supplies, with_policy
+from rlvrlab.train.lab import SOME, Lab, Supplies, build_supplies, with_policy
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.state import Difficulty, Stage
 
 if TYPE_CHECKING:
     from rlvrlab.train.guards.base import Guard
-
-SOME = 64
-"""Training problems whose right answers are measured."""
 
 
 def owns(recipe: Recipe) -> tuple[bool, bool]:

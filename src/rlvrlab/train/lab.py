@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from rlvrlab.train.surgery import Grouping
 
 
+SOME = 64
+"""Training problems whose right answers are measured."""
+
+
 @dataclass(frozen=True)
 class Supplies:
     """Recipe, environment, reward, problems and the plug-ins that shape updates: all but the policy.
@@ -131,6 +135,14 @@ class Lab(Supplies):
     def sampling_in(self, stage: Stage) -> Sampling:
         """How every answer of a stage is drawn: first and second tries, replays, and what a guard asks for."""
         return replace(self.sampling, max_tokens=stage.max_tokens or self.sampling.max_tokens)
+
+    @cached_property
+    def answer_length(self) -> int | None:
+        """The tokens of a right answer, where all that are known have the same number; else None."""
+        golds = (gold for problem in self.train[:SOME] if (gold := self.env.gold(problem)) is not None)
+        lengths = (len(self.engine.tokenizer.encode(gold)) for gold in golds)
+        first = next(lengths, None)
+        return first if all(length == first for length in lengths) else None
 
     def ask(
         self,

@@ -30,7 +30,7 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     memory = observe(lab, now, memory, rollouts)
     if estimators.limits:
         estimators.limits.learn(rollouts, state.step)
-    metrics = metrics_of(rollouts, kinds) | told
+    metrics = metrics_of(rollouts, kinds, lab.answer_length) | told
     # credit of steps; a group without signal stays if its steps have some
     credits, spoken = None, list[Rollout]()
     if lab.credit:

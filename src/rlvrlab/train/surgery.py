@@ -134,13 +134,16 @@ def _weighed_by_module(
     for name, gramian in engine.gramian(found.vectors, "module").items():
         own = scene._replace(gramian_SS=found.gather_SA @ gramian @ found.gather_SA.T, key=(*scene.key, name))
         weights[name], memories[name] = surgery(own, memory.get(name, {}))
-        metrics[f"surgery/conflict_rate/{name}"] = conflict(own.gramian_SS, surgery.conflict_threshold).rate
+        if (pairs := conflict(own.gramian_SS, surgery.conflict_threshold)) is not None:
+            metrics[f"surgery/conflict_rate/{name}"] = pairs.rate
     return weights, memories, metrics
 
 
 def _disagreement(surgery: Surgery, found: Gradients, scene: Scene, halves_AA: Floats) -> dict[str, float]:
-    """Conflicts of the groups, and where each is given as two halves, what they are worth."""
-    metrics = conflict(scene.gramian_SS, surgery.conflict_threshold).metrics()
+    """Conflicts of the groups, and where each is given as two halves, what they are worth; a step without a pair of
+    groups says nothing of pairs."""
+    pairs = conflict(scene.gramian_SS, surgery.conflict_threshold)
+    metrics = {} if pairs is None else pairs.metrics()
     metrics |= pair_metrics(scene.gramian_SS, scene.names)
     twice = [i for i in range(len(scene.names)) if found.owner_A.count(i) == 2]
     if len(twice) > 1:

@@ -9,11 +9,11 @@ import numpy as np
 
 from rlvrlab.record.settings import differing, settings
 from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve, skill_keys, thinned
-from rlvrlab.report.gather.intervals import interval
+from rlvrlab.report.gather.intervals import CUT, interval
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable
-from rlvrlab.skills.metrics import Retention
+from rlvrlab.skills.metrics import Retention, limits
 from rlvrlab.skills.pareto import front
 
 Arms = Mapping[str, Sequence[RunRecord]]
@@ -101,14 +101,15 @@ def arm_matrix(arms: Arms) -> list[Section]:
             change = np.array([np.diff(np.array(table.rows), axis=0) for table in tables])  # seeds × stages × skills
             source = {"file": METRICS}
             cells = [
-                [interval([float(v) for v in change[:, i, j]]) | {"from": source, "link": {"skill": skill}}
+                [interval([float(v) for v in change[:, i, j]], within=(-1.0, 1.0))
+                 | {"from": source, "link": {"skill": skill}}
                  for j, skill in enumerate(first.skills)]
                 for i in range(len(first.stages))
             ]  # fmt: skip
         certain = len(tables) > 1 or first.certain
         data = {"rows": [stage["skill"] for stage in first.stages], "columns": first.skills, "cells": cells,
                 "row_title": "trained on", "column_title": "success on", "certain": certain}  # fmt: skip
-        how = f"95 % t interval over {len(tables)} seeds." if len(tables) > 1 else ONE_RUN[certain]
+        how = f"95 % t interval over {len(tables)} seeds. {CUT}" if len(tables) > 1 else ONE_RUN[certain]
         note = f"{name}: change of success on dev problems while the row's skill was trained; {how} {ALONE}"
         title = "Interference" if len(arms) == 1 else f"Interference: {words(name, 60)}"
         matrices.append(section(f"interference_{number}", "matrix", title, data, METRICS, note))
@@ -130,8 +131,8 @@ def retention_pareto(
 ) -> Section:
     """One point per arm with intervals over its runs; those that no other one dominates are joined."""
     points: list[Fact] = [
-        {"name": arm, "group": arm.split()[0], "x": interval([one.learning for one in runs]),
-         "y": interval([1 - one.forgetting for one in runs]), "from": {"file": source}}
+        {"name": arm, "group": arm.split()[0], "x": interval([one.learning for one in runs], within=limits("learning")),
+         "y": interval([1 - one.forgetting for one in runs], within=(0.0, 2.0)), "from": {"file": source}}
         for arm, runs in arms.items()
     ]  # fmt: skip
     places = np.array([[point["x"]["value"], point["y"]["value"]] for point in points])
@@ -143,6 +144,6 @@ def retention_pareto(
     }
     note = (
         "Up and to the right is better; the line joins what nothing else dominates. "
-        "Crosses are 95 % t intervals over seeds."
+        f"Crosses are 95 % t intervals over seeds. {CUT}"
     )
     return section(name, "pareto", title, data, source, note)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import EARLIER, earlier_words, read_cards
-from rlvrlab.evals.metrics import card_columns
+from rlvrlab.evals.cards import EARLIER, earlier_words, read_cards, told_keys
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.report.gather.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
@@ -69,12 +68,7 @@ def phases(run: RunRecord) -> Section | None:
     cards = [card for card in cards_of(run) if card.metrics]
     if not cards:
         return None
-    extra = sorted({key for card in cards for key in card.metrics if key.startswith("pass@") and key[5:].isdigit()})
-    names = {key for card in cards for key in card.metrics}
-    sets = sorted({key.rpartition("/")[0] for key in names if key.endswith("/accepted_at_1")})
-    rows = [*card_columns(names), *extra]
-    rows += [f"{one}/{key}" for one in sets for key in rows]
-    keys = [key for key in rows if any(number(card.metrics.get(key)) is not None for card in cards)]
+    keys = told_keys([card.metrics for card in cards])
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
     cells = [[_measured(card, key) for card in cards] for key in keys]
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,

@@ -9,7 +9,7 @@ from rlvrlab.report.gather.record import METRICS, RunRecord
 PREFIX = "surgery/cosine/"
 SUMMARY = ("surgery/cosine/mean", "surgery/cosine/min")
 PARTS = {
-    "conflict_rate": "Share of pairs in conflict",
+    "conflict_rate": "Share of pairs with a cosine below the threshold",
     "self_cosine": "Cosine of each group with itself (near 0: its gradient is noise)",
     "noise_floor": "Noise floor: 95 % of the cosines between random groups are smaller",
     "weight": "Weight of each group",
@@ -28,7 +28,7 @@ LAST = 0.2
 
 
 def conflict(run: RunRecord) -> Section | None:
-    """Cosines, how many pairs disagree, what a cosine is worth, and the weights that surgery gave."""
+    """Cosines, how many pairs are below the threshold, what a cosine is worth, and the weights that surgery gave."""
     keys = [key for key in run.keys if key.startswith("surgery/")]
     if not keys:
         return None
@@ -46,8 +46,8 @@ def conflict(run: RunRecord) -> Section | None:
     data = {"panels": [one for one in panels if one["series"]], "matrix": _matrix(run, pairs), "numbers": numbers,
             "absent": [] if pairs else ["cosines of single pairs: none recorded (one group or over ten)"]}  # fmt: skip
     note = (
-        "Below 0 two groups disagree: a step along one harms the other. A cosine means little where a group hardly "
-        "agrees with itself."
+        "Below 0 two groups point against each other: a step along one harms the other. A cosine means little where a "
+        "group hardly agrees with itself."
     )
     return section("conflict", "conflict", "Conflict", data, METRICS, note)
 

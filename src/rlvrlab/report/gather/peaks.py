@@ -15,7 +15,7 @@ import numpy as np
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.report.gather.curves import counts, skill_keys
-from rlvrlab.report.gather.intervals import change
+from rlvrlab.report.gather.intervals import change, shared_level
 from rlvrlab.report.gather.reading import number
 from rlvrlab.report.gather.record import RunRecord
 
@@ -60,11 +60,35 @@ def skill_courses(run: RunRecord) -> dict[str, list[Measured]]:
     return courses
 
 
+class Moved(NamedTuple):
+    """A skill's end and its change since the first evaluation; the intervals hold for all skills of a run together."""
+
+    end_low: float | None
+    end_high: float | None
+    value: float
+    low: float | None
+    high: float | None
+
+
+def moves(courses: dict[str, list[Measured]]) -> dict[str, Moved]:
+    """Where every skill ended, and how far from its start: the one place that decides about these intervals.
+
+    Whoever looks at them picks the worst or the most moved, so they share a level (Bonferroni).
+    """
+    level, found = shared_level(len(courses)), {}
+    for skill, course in courses.items():
+        first, end = ((one.share, one.bounds(level)) for one in (course[0], course[-1]))
+        changed = change(first, end)
+        low, high = (changed["low"], changed["high"]) if len(course) > 1 else (None, None)
+        end_low, end_high = end[1] or (None, None)
+        found[skill] = Moved(end_low, end_high, end[0] - first[0], low, high)
+    return found
+
+
 def losses(courses: dict[str, list[Measured]]) -> dict[str, Loss]:
     """What every skill lost since its peak."""
     comparisons = sum(len(course) - 1 for course in courses.values())
-    level = 1 - (1 - LEVEL) / max(1, comparisons)
-    return {skill: _loss(course, level) for skill, course in courses.items()}
+    return {skill: _loss(course, shared_level(comparisons)) for skill, course in courses.items()}
 
 
 def _loss(course: list[Measured], level: float) -> Loss:
@@ -74,8 +98,9 @@ def _loss(course: list[Measured], level: float) -> Loss:
     if not earlier or any(one.counted is None for one in course):
         return Loss(peak, value, None, None, None)
     gaps = [change((end.share, end.bounds(level)), (one.share, one.bounds(level))) for one in earlier]
-    low, high = (max(gap[side] for gap in gaps) for side in ("low", "high"))
-    return Loss(peak, value, max(0.0, low), high, _by_chance(course))
+    # The end is one of those that the peak is chosen among, and lies 0 below itself.
+    low, high = (max(0.0, *(gap[side] for gap in gaps)) for side in ("low", "high"))
+    return Loss(peak, value, low, high, _by_chance(course))
 
 
 def _by_chance(course: list[Measured]) -> float:

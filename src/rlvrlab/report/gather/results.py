@@ -11,10 +11,10 @@ import numpy as np
 
 from rlvrlab.evals.metrics import grouped
 from rlvrlab.report.gather.arms import retention_pareto
-from rlvrlab.report.gather.intervals import interval
+from rlvrlab.report.gather.intervals import CUT, interval
 from rlvrlab.report.gather.reading import Folder, Section, document, section, words
 from rlvrlab.report.gather.skills import ALONE, mean_matrix
-from rlvrlab.skills.metrics import Retention, retention
+from rlvrlab.skills.metrics import Retention, limits, retention
 
 MATRIX, GUARDS = "matrix.jsonl", "guards.jsonl"
 NUMBERS = ("average", "worst", "forgetting", "learning")
@@ -63,9 +63,12 @@ def _skills(row: dict[str, Any], kind: str) -> tuple[str, ...]:
 
 def _guard_table(arms: dict[str, list[Retention]], variant: str, number: int) -> Section:
     cells = [
-        [interval([getattr(one, key) for one in runs]) | {"from": {"file": GUARDS}} for key in NUMBERS]
+        [
+            interval([getattr(one, key) for one in runs], within=limits(key)) | {"from": {"file": GUARDS}}
+            for key in NUMBERS
+        ]
         for runs in arms.values()
     ]
     data = {"columns": list(NUMBERS), "rows": [f"{name} ({len(runs)})" for name, runs in arms.items()], "cells": cells}
-    note = "Mean and 95 % t interval over all seeds in the file (their number in brackets), also those used for tuning."
-    return section(f"guards_{number}", "grid", f"Guards: {variant}", data, GUARDS, note)
+    told = "Mean and 95 % t interval over all seeds in the file (their number in brackets), also those used for tuning."
+    return section(f"guards_{number}", "grid", f"Guards: {variant}", data, GUARDS, f"{told} {CUT}")

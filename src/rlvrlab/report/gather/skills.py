@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
-from rlvrlab.report.gather.intervals import Bounds, change, interval
+from rlvrlab.report.gather.intervals import Bounds, change, interval, mean_of
 from rlvrlab.report.gather.peaks import losses, skill_courses
 from rlvrlab.report.gather.reading import Fact, Section, rounded, section
 from rlvrlab.report.gather.record import METRICS, RunRecord
@@ -81,6 +81,25 @@ class StageTable:
         if not self.complete or len(self.order) != len(self.stages):
             return None
         return retention(np.array(self.rows), self.order)
+
+    def backward_transfer(self) -> Fact:
+        """Change of every skill since its own stage, mean over those trained before the last one, with an interval."""
+        past = [(skill, i) for skill, i in self._own.items() if i < len(self.order)]
+        found = [change(self._cell(i, skill), self._cell(-1, skill)) for skill, i in past]
+        ends = [None if one["low"] is None else (one["low"], one["high"]) for one in found]
+        return mean_of([(one["value"], both) for one, both in zip(found, ends, strict=True)])
+
+    def learning(self) -> Fact:
+        """Success on each skill right after its own stage, mean, with an interval."""
+        return mean_of([self._cell(i, skill) for skill, i in self._own.items()])
+
+    @property
+    def _own(self) -> dict[int, int]:
+        """Skill -> the row after its own stage."""
+        return {skill: i + 1 for i, skill in enumerate(self.order)}
+
+    def _cell(self, row: int, skill: int) -> tuple[float, Bounds]:
+        return self.rows[row][skill], self.bounds[row][skill]
 
 
 def forgetting(run: RunRecord) -> Section | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
+from rlvrlab.report.gather.intervals import CUT
 from rlvrlab.report.gather.reading import Folder, Section, as_list, as_table, document, place, rounded, section, words
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.verdict import cautions, verdict
@@ -15,7 +16,8 @@ MOST_RUNS = 60
 """A stage of more runs than this gets no curves: reading them would take too long."""
 KEPT = (
     "lost: since each skill's peak, the best of its evaluations; lost by chance: what that would be had no skill "
-    "moved; forgetting takes the best of several stages, too. Backward transfer chooses nothing."
+    "moved; forgetting takes the best of several stages, too. Backward transfer chooses nothing. "
+    f"{CUT}"
 )
 """How to read what a run kept: numbers that were chosen as the best of several are never negative."""
 TOLD = ("time", "stage", "kind", "rule", "chosen", "recommended", "runner_up", "by", "who", "reason", "words",

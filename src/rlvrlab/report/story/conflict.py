@@ -10,15 +10,15 @@ import numpy as np
 
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.conflict import last_values, pair_of, pairs_in
-from rlvrlab.report.gather.intervals import interval
-from rlvrlab.report.gather.reading import rounded
+from rlvrlab.report.gather.intervals import interval, shared_level
+from rlvrlab.report.gather.reading import as_table, number, rounded
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, bracket
+from rlvrlab.report.story.part import Part, Table, bracket, rows_of
+from rlvrlab.report.story.pictures import Curve
 
-RATE, FLOOR, PERMUTATION, SELF = (
-    "surgery/conflict_rate", "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/",
-)  # fmt: skip
+FLOOR, PERMUTATION, SELF = "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/"
+AGAINST = "below 0"
 MOST_STRETCHES = 10
 
 
@@ -27,33 +27,60 @@ def conflict(run: RunRecord) -> Part | None:
     pairs = pairs_in(run)
     if not pairs:
         return None
-    found = {pair_of(key): _over_steps(last_values(run, key), -1.0, 1 - (1 - LEVEL) / len(pairs)) for key in pairs}
+    found = {pair_of(key): _over_steps(last_values(run, key), -1.0, shared_level(len(pairs))) for key in pairs}
     names = sorted({name for pair in found for name in pair})
     cell = {pair: one["value"] for pair, one in found.items()}
     cells = [[cell.get((row, column), cell.get((column, row))) for column in names] for row in names]
     curves = {" · ".join(pair_of(key)): [(x, y) for x, y, _ in run.series(key)] for key in pairs}
-    course = [[" · ".join(pair_of(key)), x, y] for key in pairs for x, y, _ in run.series(key)]
-    tables = {
+    rates, worth = shares_below(run, pairs), _worth(run)
+    tables: dict[str, Table] = {
         "conflict_matrix": (
             ["group", "other", "mean_cosine", "low", "high", "steps"],
             [[*pair, one["value"], one["low"], one["high"], one["n"]] for pair, one in found.items()],
         ),
-        "conflict_cosines": (["pair", "step", "cosine"], course),
+        "conflict_cosines": (["pair", "step", "cosine"], rows_of(curves)),
+        "conflict_rate": (["cosine", "step", "share_of_pairs"], rows_of(rates)),
     }
     shown = {
         "conflict_matrix": pictures.heat("Mean cosine of the groups' gradients", names, names, cells),
         "conflict_cosines": pictures.lines("Cosine of every pair", curves, "cosine"),
+        "conflict_rate": pictures.lines("Pairs with a low cosine", rates, "share of the step's pairs"),
     }
-    return Part(tables, shown, _sentences(run, found))
+    if worth:
+        tables["noise_floor"] = (["what", "step", "value"], rows_of(worth))
+        shown["noise_floor"] = pictures.lines("What a cosine is worth", worth, "cosine")
+    return Part(tables, shown, _sentences(run, found, rates))
+
+
+def shares_below(run: RunRecord, pairs: list[str]) -> dict[str, Curve]:
+    """Share of each step's pairs with a cosine below 0, and below the run's threshold where that is another number.
+
+    Steps without a pair are left out; records of older versions have a conflict rate of 0 there.
+    """
+    threshold = number(as_table(run.recipe.get("surgery")).get("conflict_threshold")) or 0.0
+    edges = {AGAINST: 0.0} | ({f"below the threshold of {threshold:g}": threshold} if threshold else {})
+    cosines: dict[int, list[float]] = {}
+    for key in pairs:
+        for step, value, _ in run.series(key):
+            cosines.setdefault(step, []).append(value)
+    return {
+        name: [(step, fmean(value < edge for value in cosines[step])) for step in sorted(cosines)]
+        for name, edge in edges.items()
+    }
+
+
+def _worth(run: RunRecord) -> dict[str, Curve]:
+    """The noise floor, and how far each group agrees with its own other half, where that was measured."""
+    keys = {FLOOR: "noise floor"}
+    keys |= {key: f"{key.removeprefix(SELF)} with itself" for key in run.keys if key.startswith(SELF)}
+    curves = {name: [(x, y) for x, y, _ in run.series(key)] for key, name in keys.items()}
+    return {name: curve for name, curve in curves.items() if curve}
 
 
 def _over_steps(values: list[float], least: float, level: float = LEVEL) -> dict[str, Any]:
     """Mean and t interval, at most 1. Neighbouring steps are alike, so many steps count as ten stretches of them."""
-    found = interval([fmean(part) for part in np.array_split(values, min(MOST_STRETCHES, len(values)))], level)
-    found |= {"value": rounded(fmean(values), 4), "n": len(values)}
-    if found["low"] is None:
-        return found
-    return found | {"low": max(least, found["low"]), "high": min(1.0, found["high"])}
+    stretches = [fmean(part) for part in np.array_split(values, min(MOST_STRETCHES, len(values)))]
+    return interval(stretches, level, (least, 1.0)) | {"value": rounded(fmean(values), 4), "n": len(values)}
 
 
 def chance_of(small: int, checks: int) -> float:
@@ -66,16 +93,22 @@ def more_than_noise(small: int, checks: int) -> bool:
     return chance_of(small, checks) <= 0.05
 
 
-def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
-    often = ""
-    if rates := [value for _, value, _ in run.series(RATE)]:
-        rate = _over_steps(rates, 0.0)
-        share = f"{100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)}"
-        often = f"In a step {share} of the pairs of groups disagree. "
+def _often(rates: dict[str, Curve]) -> str:
+    """How many pairs point against each other, and how many are below the threshold where that is not 0."""
+    told = {}
+    for name, curve in rates.items():
+        rate = _over_steps([share for _, share in curve], 0.0)
+        told[name] = f"{100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)}"
+    steps = len(rates[AGAINST])
+    said = f"In a step that has pairs of groups ({steps}), {told.pop(AGAINST)} of them point against each other"
+    return "; ".join([f"{said} (cosine below 0)", *(f"{share} have a cosine {name}" for name, share in told.items())])
+
+
+def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]], rates: dict[str, Curve]) -> list[str]:
     lowest = min(found, key=lambda pair: found[pair]["value"])
     worst = found[lowest]
     said = (
-        f"**Conflict.** {often}The pair that disagrees most at the end is {lowest[0]} and {lowest[1]}: "
+        f"**Conflict.** {_often(rates)}. The pair with the lowest cosine at the end is {lowest[0]} and {lowest[1]}: "
         f"mean cosine {worst['value']:+.2f}{bracket(worst['low'], worst['high'])} over {worst['n']} steps"
         f"{f', as the lowest of {len(found)} pairs' if len(found) > 1 else ''}."
     )
@@ -89,6 +122,6 @@ def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]]) -> 
     reading = "so the conflict is more than noise" if real else "so nothing here tells this conflict from noise"
     return [said, (
         f"Random groups reach cosines of ±{floor:.2f} (noise floor), a group agrees with its own other half by "
-        f"{agree:+.2f}, and the groups disagree more than random ones (p < 0.05) in {small} of {len(ps)} checks: "
+        f"{agree:+.2f}, and the cosines are lower than random groups have (p < 0.05) in {small} of {len(ps)} checks: "
         f"{reading}."
     )]  # fmt: skip

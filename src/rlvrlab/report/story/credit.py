@@ -82,6 +82,14 @@ def _row(name: str | int, credits: Credits) -> list[Any]:
     return [name, *credits.interval(), len(values), sum(map(bool, values)) / len(values)]
 
 
+def _by_place(by_line: dict[int, Credits]) -> str:
+    """The credit of the first and of the last line; nothing where there is one line, or where both round to 0."""
+    ends = {line: f"{fmean(by_line[line].values):+.2f}" for line in (min(by_line), max(by_line))}
+    if len(ends) < 2 or all(float(mean) == 0 for mean in ends.values()):
+        return ""
+    return f" By place: {', '.join(f'{mean} on line {line}' for line, mean in ends.items())}."
+
+
 def _sentences(run: RunRecord, kinds: dict[str, Credits], by_line: dict[int, Credits], answers: int) -> list[str]:
     every = Credits()
     for own in kinds.values():
@@ -92,12 +100,11 @@ def _sentences(run: RunRecord, kinds: dict[str, Credits], by_line: dict[int, Cre
     for kind in sorted(kinds, key=lambda kind: -fmean(kinds[kind].values))[:6]:
         mean, low, high = kinds[kind].interval()
         told.append(f"{kind} {mean:+.2f}{bracket(low, high)} ({len(kinds[kind].values)})")
-    first, last = (fmean(by_line[line].values) for line in (min(by_line), max(by_line)))
     said = [
         f"**Step credit** was measured on {len(steps)} steps of {answers} stored answers to {share.problems} problems: "
         f"{100 * share.value:.0f} % of them{bracket(share.low, share.high, 100, 0)} earn or cost something. "
-        f"Mean credit by kind of step, with 95 % intervals for new problems, and counts: {', '.join(told)}. By place: "
-        f"{first:+.2f} on line {min(by_line)}, {last:+.2f} on line {max(by_line)}."
+        f"Mean credit by kind of step, with 95 % intervals for new problems, and counts: {', '.join(told)}."
+        f"{_by_place(by_line)}"
     ]
     replays = sum(value for _, value, _ in run.series("credit/replays"))
     examined = len(run.series("credit/replays"))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rlvrlab.evals.cards import better_before, gain_lines, on_test, read_cards
+from rlvrlab.evals.cards import Card, better_before, gain_lines, on_test, read_cards, told_keys
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.gather.curves import marks
+from rlvrlab.report.gather.reading import rounded
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, Table, bracket, points
+from rlvrlab.report.story.part import CELL, Part, Table, bracket, points, rows_of
 
 SIGNAL = {
     "train/acc": "right",
@@ -36,14 +38,34 @@ def phases(run: RunRecord) -> Part | None:
         ends = [entry[when][key] for when in WHEN for key in ("accuracy", "low", "high")]
         rows.append([name, *ends, entry["best"]["accuracy"], entry["best"]["step"]])
     curves = {key.removeprefix("val-core/"): [(x, y) for x, y, _ in run.series(key)] for key in run.accuracy_keys}
-    course = [[name, x, y] for name, curve in curves.items() for x, y in curve]
-    tables: dict[str, Table] = {"phases_summary": (head, rows), "learning": (["data", "step", "accuracy"], course)}
+    tables: dict[str, Table] = {
+        "phases_summary": (head, rows),
+        "learning": (["data", "step", "accuracy"], rows_of(curves)),
+    }
     picture = pictures.lines(
         "Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in marks(run)]
     )
-    told = gain_lines(on_test(read_cards(run.root))) or [_change(name, entry) for name, entry in found.items()]
+    shown = {"learning": picture}
+    cards = read_cards(run.root)
+    if any(card.metrics for card in cards):
+        tables["phases"], shown["phases"] = _on_test(cards)
+    told = gain_lines(on_test(cards)) or [_change(name, entry) for name, entry in found.items()]
     told.append(better_before(run.root))
-    return Part(tables, {"learning": picture}, [line for line in told if line])
+    return Part(tables, shown, [line for line in told if line])
+
+
+def _on_test(cards: Sequence[Card]) -> tuple[Table, str]:
+    """What the policy could do on test problems before training and after each phase: table and picture."""
+    keys = told_keys([card.metrics for card in cards])
+    names = [key.replace("_", " ") for key in keys]
+    columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
+    rows = [
+        [name, column, *(rounded(card.metrics.get(f"{key}{side}")) for side in ("", "_low", "_high")), None]
+        for key, name in zip(keys, names, strict=True)
+        for card, column in zip(cards, columns, strict=True)
+    ]
+    cells = [[rounded(card.metrics.get(key)) for card in cards] for key in keys]
+    return (CELL, rows), pictures.heat("Test problems, phase by phase", names, columns, cells)
 
 
 def _change(phase: str, entry: dict[str, Any]) -> str:
@@ -66,13 +88,12 @@ def reward_parts(run: RunRecord) -> Part | None:
     curves = {key.removeprefix("reward/"): [(x, y) for x, y, _ in run.series(key)] for key in keys}
     if not curves:
         return None
-    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     told = []
     if len(curves) > 1:
         ends = [f"{name} {mean(c[:FEW]):.2f} → {mean(c[-FEW:]):.2f}" for name, c in curves.items() if c]
         told = [f"Parts of the reward, mean of the first and the last {FEW} steps: {', '.join(ends)}."]
     picture = pictures.lines("Parts of the reward", curves, "mean over answers")
-    return Part({"reward_parts": (["part", "step", "value"], rows)}, {"reward_parts": picture}, told)
+    return Part({"reward_parts": (["part", "step", "value"], rows_of(curves))}, {"reward_parts": picture}, told)
 
 
 def signal(run: RunRecord) -> Part | None:
@@ -82,13 +103,12 @@ def signal(run: RunRecord) -> Part | None:
     silent = curves.get("groups without signal")
     if not silent:
         return None
-    rows = [[name, x, y] for name, curve in curves.items() for x, y in curve]
     told = (
         f"Groups whose answers all earned the same: {100 * mean(silent[:FEW]):.0f} % in the first {FEW} on-line "
         f"steps, {100 * mean(silent[-FEW:]):.0f} % in the last {FEW}."
     )
     picture = pictures.lines("Is there signal to train on?", curves, "share, or nats")
-    return Part({"signal": (["what", "step", "value"], rows)}, {"signal": picture}, [told])
+    return Part({"signal": (["what", "step", "value"], rows_of(curves))}, {"signal": picture}, [told])
 
 
 def mean(curve: list[tuple[int, float]]) -> float:

@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 
 Table = tuple[list[str], Sequence[Sequence[Any]]]
 """Headings and lines."""
+CELL = ["row", "column", "value", "low", "high", "seeds"]
+"""Headings of a matrix that is written cell by cell."""
+FIRST = ("step", "phase", "phase_step")
+"""Columns that a table of steps begins with, after the run."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet takes text that begins with one of these for a formula."""
 
@@ -22,6 +26,17 @@ class Part(NamedTuple):
     """SVG documents; each shows the table of the same name."""
     findings: Sequence[str]
     """Sentences in Markdown."""
+
+
+def rows_of(curves: Mapping[str, Sequence[tuple[float, float]]]) -> list[list[Any]]:
+    """Name, step and value of every point that is drawn."""
+    return [[name, x, y] for name, curve in curves.items() for x, y in curve]
+
+
+def steps_table(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
+    """Every step of some runs, given with the run's name: one column per metric."""
+    keys = [*FIRST, *sorted({key for _, row in rows for key in row} - set(FIRST))]
+    return ["run", *keys], [[run, *(row.get(key) for key in keys)] for run, row in rows]
 
 
 def as_csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

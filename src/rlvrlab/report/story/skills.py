@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import isnan
 from statistics import fmean
 from typing import NamedTuple
 
-from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.curves import stages
-from rlvrlab.report.gather.peaks import Loss, Measured, losses, skill_courses
+from rlvrlab.report.gather.intervals import mean_of
+from rlvrlab.report.gather.peaks import Loss, Measured, Moved, losses, moves, skill_courses
+from rlvrlab.report.gather.reading import Fact
 from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.skills import StageTable
 from rlvrlab.report.story import pictures
@@ -15,7 +17,10 @@ from rlvrlab.report.story.part import Part, Table, bracket, points
 
 
 class End(NamedTuple):
-    """A skill's success at the start, at its peak and at the end, and what was lost since the peak."""
+    """A skill's success at the start, at its peak and at the end, and what was lost since the peak.
+
+    Every interval holds for all skills together.
+    """
 
     skill: str
     start: float
@@ -23,6 +28,10 @@ class End(NamedTuple):
     end: float
     end_low: float | None
     end_high: float | None
+    change: float
+    """Since the start."""
+    change_low: float | None
+    change_high: float | None
     lost: float
     lost_low: float | None
     """Above 0 only where the loss is more than picking the best of several evaluations explains."""
@@ -35,15 +44,15 @@ def skills(run: RunRecord) -> Part | None:
     if len(courses) < 2:
         return None
     table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in stages(run)]
-    lost = losses(courses)
-    ends = [_end(skill, course, lost[skill]) for skill, course in courses.items()]
+    lost, moved = losses(courses), moves(courses)
+    ends = [_end(skill, course, lost[skill], moved[skill]) for skill, course in courses.items()]
     measured = [
         [skill, one.step, one.share, *(one.bounds() or (None, None))]
         for skill, course in courses.items()
         for one in course
     ]
     tables: dict[str, Table] = {
-        "forgetting_curves": (["skill", "step", "success", "low", "high"], measured),
+        "forgetting_curves": (["skill", "step", "success", "low_alone", "high_alone"], measured),
         "skills_end": (list(End._fields), ends),
     }
     drawn = {skill: [(one.step, one.share) for one in course] for skill, course in courses.items()}
@@ -80,25 +89,42 @@ def kept(run: RunRecord) -> dict[str, float]:
     return told
 
 
-def _end(skill: str, course: list[Measured], lost: Loss) -> End:
-    low, high = course[-1].bounds() or (None, None)
+def _end(skill: str, course: list[Measured], lost: Loss, moved: Moved) -> End:
     shares = (course[0].share, lost.peak.share, course[-1].share)
-    return End(skill, *shares, low, high, lost.value, lost.low, lost.high)
+    return End(
+        skill,
+        *shares,
+        moved.end_low,
+        moved.end_high,
+        moved.value,
+        moved.low,
+        moved.high,
+        lost.value,
+        lost.low,
+        lost.high,
+    )
 
 
 def _negative(value: float | None) -> float | None:
     return None if value is None else -value
 
 
+def _signed(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{points(low)}, {points(high)}]"
+
+
+def _percent(found: Fact) -> str:
+    return bracket(found["low"], found["high"], 100, 1)
+
+
 def _sentences(table: StageTable, courses: dict[str, list[Measured]], ends: list[End]) -> list[str]:
     worst = min(ends, key=lambda one: one.end)
-    low, high = courses[worst.skill][-1].bounds(1 - (1 - LEVEL) / len(ends)) or (None, None)
-    average = sum(one.end for one in ends) / len(ends)
-    moved = [f"{one.skill} {points(one.end - one.start)}" for one in ends]
+    average = mean_of([(course[-1].share, course[-1].bounds()) for course in courses.values()])
+    moved = [f"{one.skill} {points(one.change)}{_signed(one.change_low, one.change_high)}" for one in ends]
     said = [
-        f"**Skills.** The average over {len(ends)} skills ends at {100 * average:.1f} %; the worst is {worst.skill} "
-        f"with {100 * worst.end:.1f} %{bracket(low, high, 100, 1)}. From start to end, in points: "
-        f"{', '.join(moved)}."
+        f"**Skills.** The average over {len(ends)} skills ends at {100 * average['value']:.1f} %{_percent(average)}; "
+        f"the worst is {worst.skill} with {100 * worst.end:.1f} %{bracket(worst.end_low, worst.end_high, 100, 1)}. "
+        f"From start to end, in points: {', '.join(moved)}. Intervals of single skills hold for all of them together."
     ]
     fallen = [one for one in ends if one.lost_low is not None and one.lost_low > 0]
     if all(one.lost_low is None for one in ends):
@@ -110,10 +136,11 @@ def _sentences(table: StageTable, courses: dict[str, list[Measured]], ends: list
     else:
         said.append("**Forgetting.** No skill lost more since its peak than chance explains.")
     retained = table.retention()
-    if retained is not None:
+    if retained is not None and not isnan(retained.forgetting):
+        back = table.backward_transfer()
         said.append(
             f"Skills trained before the last stage lost {100 * retained.forgetting:.1f} points since their peak on "
-            f"average; backward transfer {points(retained.backward_transfer)}, learning "
-            f"{100 * retained.learning:.1f} %."
+            f"average; backward transfer {points(retained.backward_transfer)}{_signed(back['low'], back['high'])}, "
+            f"learning {100 * retained.learning:.1f} %{_percent(table.learning())}."
         )
     return said

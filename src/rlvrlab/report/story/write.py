@@ -1,7 +1,7 @@
 """Writes a run's story into its folder: made again whenever the logs are newer, from files of the folder alone.
 
 analysis/findings.md           sentences with numbers and intervals; EXPERIMENT.md has them too
-analysis/tables/NAME.csv       every number that is drawn
+analysis/tables/NAME.csv       every number that is drawn; metrics.csv: every step
 analysis/figures/NAME.svg      the picture of that table
 """
 
@@ -17,7 +17,7 @@ from rlvrlab.report.gather.curves import skill_keys
 from rlvrlab.report.gather.reading import STRANGE
 from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.story import learning
-from rlvrlab.report.story.part import Part, as_csv
+from rlvrlab.report.story.part import Part, as_csv, steps_table
 
 ONE_RUN = "Intervals are 95 % and of this one run; what another seed would give, several runs tell (`rlvr compare`)."
 
@@ -40,6 +40,8 @@ def write_story(folder: Path) -> list[Path]:
             files |= {Path("analysis/figures") / f"{name}.svg": text for name, text in part.pictures.items()}
     if not told:
         return []
+    steps = steps_table([(folder.name, line.row) for line in run.metrics])
+    files[Path("analysis/tables/metrics.csv")] = as_csv(*steps)
     files[FINDINGS] = "\n\n".join([*told, ONE_RUN]) + "\n"  # last, because it says that the others are there
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -59,6 +61,10 @@ def _makers(run: RunRecord) -> Iterator[Callable[[RunRecord], Part | None]]:
         from rlvrlab.report.story.conflict import conflict
 
         yield conflict
+    if "guard/active" in run.keys:
+        from rlvrlab.report.story.guard import guard
+
+        yield guard
     if run.recipe.get("credit"):
         from rlvrlab.report.story.credit import credit
 
