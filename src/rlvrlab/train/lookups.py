@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from rlvrlab.envs.split import Use
@@ -42,8 +42,9 @@ def lookups(resolved: Resolved) -> LookedUp:
         return LookedUp([*found, *roles.values()], {})
     own = any(owns(resolved.recipe))
     if not own and (seconds := _seconds_to_draw(resolved, env)) > MOST_S:
-        why = f"all problems take about {seconds:.0f} s to draw; a run checks them before it begins"
-        return LookedUp([*found, *roles.values(), Lookup("phases", "not checked", why)], {})
+        reason = f"all problems take about {seconds:.0f} s to draw"
+        later = Lookup("phases", "not checked", f"{reason}; a run checks them before it begins", reason)
+        return LookedUp([*found, *roles.values(), later], {})
     try:
         has = build_supplies(resolved)
     except UserError as error:
@@ -52,6 +53,20 @@ def lookups(resolved: Resolved) -> LookedUp:
     counts |= {"test": len(has.test)} if has.tests else {}
     told = [_counted(resolved, env, role, count) for role, count in counts.items()]
     return LookedUp([*found, *told, *_as_before_training(has, own)], counts)
+
+
+def in_short(found: Sequence[Lookup]) -> str:
+    """What came of all lookups, in a few words; `fine` is said only where everything was looked up and found."""
+    if any(one.state == "wrong" for one in found):
+        return "every key is known, but see below"
+    unchecked = [f"{one.what} ({one.reason})" for one in found if one.state == "not checked"]
+    missing = [one.what for one in found if one.state == "missing here"]
+    told = [
+        f"{len(things)} {'thing' if len(things) == 1 else 'things'} {state}: {', '.join(things)}"
+        for state, things in (("not checked", unchecked), ("missing on this machine", missing))
+        if things
+    ]
+    return "; ".join(["nothing wrong found", *told]) if told else "fine"
 
 
 def too_few(resolved: Resolved, problems: Mapping[Role, int]) -> list[str]:
