@@ -94,12 +94,16 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
 
 def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: bool) -> Joint:
     from rlvrlab.cli.eval import AnswersBar
+    from rlvrlab.envs.base import BaseEnvironment
     from rlvrlab.evals.suites import joint
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.record.final import split_run
 
     asked = plan.plan
     judge_at(asked.judge.servers, asked.judge.plain_sandbox)
+    for one in members:
+        if isinstance(one.env, BaseEnvironment):
+            one.env.refuse_judge(one.problems)
     for sink in asked.sinks:
         find("sink", sink)
     facts = {"plan": asked.model_dump(mode="json"), "plan_folder": str(plan.folder)}
@@ -202,7 +206,8 @@ def _show(joint: Joint, page: Path) -> None:
         for name, one in joint.kept.items()
         for reason, count in one.summary["unjudged_because"].items()
     }
-    for words in sorted(reasons):
+    found = [f"{name}: {words}" for name, one in joint.kept.items() for words in one.summary["findings"]]
+    for words in (*found, *sorted(reasons)):
         say(console, words, "yellow")
     say(console, f"Everything: {joint.folder}; to look at: {page}", "dim")
 

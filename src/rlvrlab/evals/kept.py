@@ -13,7 +13,7 @@ from typing import Any
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
-from rlvrlab.evals.hacks.signals import findings
+from rlvrlab.evals.hacks.signals import WEAK_SHARE, findings
 from rlvrlab.evals.metrics import Sample, dataset_metrics, grouped
 from rlvrlab.evals.protocol import Protocol, asked_facts
 from rlvrlab.evals.qa import qa_log
@@ -71,10 +71,16 @@ def evaluate_into(
         metrics, summary = evaluation.metrics(), summarise(evaluation)
         rows, counts = qa_log(evaluation.judged, seed, name)
         kept.finish({name: metrics}, summary, {name: rows}, {name: counts})
-        kept.info(answered_by=answerer.identity())
+        kept.info(answered_by=answerer.identity(), **integrity_of(metrics))
     if run is not None:
         renew_experiment(run)
     return Kept(folder, evaluation, metrics, summary)
+
+
+def integrity_of(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """What run_info.json says of verdicts that could have been forged; nothing where none could."""
+    share = metrics.get(WEAK_SHARE)
+    return {"integrity": f"weak: {100 * share:.1f} % of the verdicts could have been forged"} if share else {}
 
 
 def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:

@@ -39,6 +39,8 @@ def ready_lab(resolved: Resolved) -> Lab:
 def ready(has: Supplies) -> Lab:
     """The same from what is there already; the user's own code is tried first, since a policy may take long to load."""
     try_own_code(has)
+    if isinstance(has.env, BaseEnvironment):
+        has.env.refuse_judge(has.train)
     lab = with_policy(has)
     refuse_unworkable(lab)
     return lab
