@@ -122,6 +122,8 @@ def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
     path, sources = folder / name, {name: text}
     if "stages" in tree:
         raise UserError(f"{path}: is a study, not a recipe; run it with `rlvr study run {path}`")
+    if "model" in tree and isinstance(tree.get("data"), list):
+        raise UserError(f"{path}: is the plan of a baseline, not a recipe; run it with `rlvr phase0 {path}`")
     origins = {key: name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
     if base_name is not None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
+from rlvrlab.data.presets import how_to_make
 from rlvrlab.envs.split import Use
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
@@ -106,7 +107,7 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
     if file is not None:
         paths = places_of(resolved, file)
         lacking = [path for path in paths if not path.is_file()]
-        remedy = "; no such file: make it with `rlvr data prepare`, or name another" if lacking else ""
+        remedy = f"; no such file: {how_to_make(lacking)}, or name another" if lacking else ""
         told = ", ".join(map(str, lacking or paths))
         return Lookup(f"data.{role}_file", "wrong" if lacking else "found", f"{told}{remedy}")
     try:
@@ -123,7 +124,10 @@ def _seconds_to_draw(resolved: Resolved, env: Any) -> float:
     began = time.perf_counter()
     env.problems("train", 1, data.seed)
     one = time.perf_counter() - began
-    env.problems("train", 1 + FEW, data.seed)
+    try:
+        env.problems("train", 1 + FEW, data.seed)
+    except UserError:  # there are fewer; when all are drawn, it is told of as many as the recipe asks for
+        return 0.0
     more = time.perf_counter() - began - 2 * one  # without what every call costs, however many it draws
     return one + max(more, 0.0) * drawn / FEW
 
