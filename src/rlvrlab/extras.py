@@ -21,6 +21,8 @@ class Lookup(NamedTuple):
     state: Literal["found", "wrong", "missing here", "not checked"]
     """wrong: the recipe must be changed. missing here: this machine lacks it."""
     words: str
+    reason: str = ""
+    """Of what was not checked: why not, in a few words."""
 
 
 def packages(what: str, names: Sequence[str], remedy: str) -> Lookup:

@@ -10,8 +10,9 @@ import pytest
 from command_line import errors, inside, rlvr, tiny
 
 from rlvrlab.cli import plan
-from rlvrlab.extras import packages
+from rlvrlab.extras import Lookup, packages
 from rlvrlab.recipe import Resolved, load_recipe
+from rlvrlab.train.lookups import in_short
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]x[/bold] [/red] \u202e \x9b1m \x00 \r over"
 ENV = f"""
@@ -140,10 +141,24 @@ def test_check_recipe_looks_up_model_packages_and_files(run, tmp_path, monkeypat
     assert code == 1 and found["env, train problems"][0] == "wrong"
 
 
+def test_check_recipe_calls_fine_only_what_it_has_looked_up(run, tmp_path, monkeypatch) -> None:
+    tiny(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    path = tmp_path / "tiny.toml"
+    path.write_text(path.read_text().replace('type = "toy"\nbuckets = 8', 'type = "hf"'))
+    shown = run("check", "recipe", "tiny.toml", "engine.model=Qwen/Qwen9-99B")
+    told = "nothing wrong found; 1 thing not checked: engine.model (no network to ask the hub)"
+    assert shown.returncode == 0 and told in shown.stdout.splitlines()[0] and "fine" not in shown.stdout
+    assert in_short([Lookup("engine hf", "missing here", "torch not installed")]).endswith(
+        "nothing wrong found; 1 thing missing on this machine: engine hf"
+    )
+    assert in_short([Lookup("engine.model", "found", "nano")]) == "fine"
+
+
 def test_a_package_that_is_not_installed_is_missing_here(monkeypatch) -> None:
     monkeypatch.setattr("rlvrlab.extras.find_spec", lambda name: None if name == "verl" else object())
     found = packages("engine verl", ("verl", "vllm"), "see docs/cluster.md")
-    assert found == ("engine verl", "missing here", "verl not installed; see docs/cluster.md")
+    assert found[:3] == ("engine verl", "missing here", "verl not installed; see docs/cluster.md")
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,16 @@ def test_one_command_gives_one_folder_with_everything(run, tmp_path: Path) -> No
         ({"{prompt}": "prompt"}, "must hold {prompt} once"),
         ({'name = "mine"': 'name = "countdown"'}, "two are named 'countdown'"),
         ({'"@k"]': '"@budget"]'}, "write tokens=2000"),
+        ({"sinks = []": 'sinks = ["tensorboard"]'}, "sinks: tensorboard needs `pip install 'rlvrlab[tensorboard]'`"),
     ],
 )
-def test_mistakes_are_found_before_anybody_is_asked(run, tmp_path: Path, change: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize("words", [["-o", "out"], ["--plan"]])
+def test_mistakes_are_found_before_anybody_is_asked(
+    run, monkeypatch, tmp_path: Path, change: dict[str, str], said: str, words: list[str]
+) -> None:
+    monkeypatch.setattr("rlvrlab.record.sinks.base.find_spec", lambda name: None)
     plan_in(tmp_path, "http://127.0.0.1:9", **change)
-    done = run("phase0", "plan.toml", "-o", "out")
+    done = run("phase0", "plan.toml", *words)
     assert done.returncode != 0 and said in done.stderr and not (tmp_path / "out").exists()
 
 

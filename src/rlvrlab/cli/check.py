@@ -48,7 +48,7 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     from rlvrlab.recipe import load_recipe
     from rlvrlab.recipe.explain import unusual
     from rlvrlab.recipe.parse import flatten
-    from rlvrlab.train.lookups import lookups, too_few
+    from rlvrlab.train.lookups import in_short, lookups, too_few
 
     resolved = load_recipe(path, overrides)
     found, problems = lookups(resolved)
@@ -58,7 +58,7 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
         return 1 if wrong else 0
     changed = len(dict(flatten(resolved.given())))
     told = f"({changed} keys set, {len(resolved.origins) - changed} defaults)"
-    click.echo(f"{path}: {'every key is fine, but see below' if wrong else 'fine'} {told}")
+    click.echo(f"{path}: {in_short(found)} {told}")
     for one in found:
         click.echo(printable(f"  {one.what}: {one.state}: {one.words}"), err=one.state == "wrong")
     for words in (*unusual(resolved), *too_few(resolved, problems)):

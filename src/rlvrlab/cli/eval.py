@@ -18,7 +18,6 @@ from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
-from rlvrlab.registry import find
 from rlvrlab.types import Environment
 
 if TYPE_CHECKING:
@@ -92,8 +91,9 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
             console.print(Text(f"Test problems were looked at {times} with this run (looks.jsonl).", "dim"))
         say(console, f"Everything: {kept.folder}", "dim")
     from rlvrlab.evals.kept import track
+    from rlvrlab.record.sinks.base import sinks_of
 
-    for trouble in track(kept, request["sinks"], kept.folder.name):
+    for trouble in track(kept, sinks_of(request["sinks"], "--sink"), kept.folder.name):
         click.echo(f"warning: {printable(trouble)}", err=True)
     return 0 if any(one.verdict.correct is not None for one in kept.evaluation.judged) else 1
 
@@ -104,10 +104,10 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.evals.kept import evaluate_into
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.record.final import split_run
+    from rlvrlab.record.sinks.base import sinks_of
 
     judge_at(request["judges"], request["plain_sandbox"])
-    for sink in request["sinks"]:
-        find("sink", sink)
+    sinks_of(request["sinks"], "--sink")
     subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)
     problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))

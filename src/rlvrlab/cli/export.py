@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY
 from rlvrlab.cli.options import AS_JSON, FreeWords, together
 from rlvrlab.cli.printing import print_json
+from rlvrlab.cli.waiting import busy
+
+if TYPE_CHECKING:
+    from rlvrlab.recipe import Resolved
 
 GIVEN = together(
     click.argument("recipe", type=RECIPE),
@@ -34,7 +39,9 @@ def verl(recipe: Path, overrides: tuple[str, ...], folder: Path, judges: tuple[s
     from rlvrlab.scale.verl.convert import recipe_for_verl
     from rlvrlab.scale.verl.export import export
 
-    made = export(recipe_for_verl(recipe, overrides), folder, judges)
+    resolved = recipe_for_verl(recipe, overrides)
+    with busy(_work(resolved, folder)):
+        made = export(resolved, folder, judges)
     if as_json:
         print_json(made._asdict() | {"folder": str(made.folder)})
         return
@@ -52,7 +59,9 @@ def trl(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: bool) -
     from rlvrlab.recipe import load_recipe
     from rlvrlab.scale.exports.trl import export
 
-    made = export(load_recipe(recipe, overrides), folder)
+    resolved = load_recipe(recipe, overrides)
+    with busy(_work(resolved, folder)):
+        made = export(resolved, folder)
     if as_json:
         print_json({"folder": str(made.folder), "problems": made.problems, "settings": made.settings})
         return
@@ -70,7 +79,9 @@ def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: b
     from rlvrlab.recipe import load_recipe
     from rlvrlab.scale.exports.verifiers import export
 
-    made = export(load_recipe(recipe, overrides), folder)
+    resolved = load_recipe(recipe, overrides)
+    with busy(_work(resolved, folder)):
+        made = export(resolved, folder)
     if as_json:
         print_json(made._asdict() | {"folder": str(made.folder)})
         return
@@ -78,3 +89,13 @@ def verifiers(recipe: Path, overrides: tuple[str, ...], folder: Path, as_json: b
     if made.left_to_trainer:
         click.echo(f"Left to the trainer: {', '.join(made.left_to_trainer)}")
     click.echo(f"Install it with: pip install -e {made.folder}")
+
+
+def _work(resolved: Resolved, folder: Path) -> str:
+    """What an export does for most of its time."""
+    data = resolved.recipe.data
+    drawn = [
+        f"{getattr(data, f'{role}_size'):,} {role}" for role in ("train", "dev") if not getattr(data, f"{role}_file")
+    ]
+    what = f"drawing {' and '.join(drawn)} problems of {resolved.recipe.env['type']}" if drawn else "reading the data"
+    return f"{what} for {folder}"

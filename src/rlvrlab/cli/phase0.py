@@ -16,7 +16,6 @@ from rich.console import Console
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.errors import InfrastructureError, LabError, UserError
-from rlvrlab.registry import find
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -45,8 +44,10 @@ def command(file: Path | None, output: Path | None, resume: Path | None, plan_on
     rlvr phase0 --resume outputs/phase0_20260131_120000
     """
     from rlvrlab.evals.kept import track_numbers
+    from rlvrlab.record.sinks.base import sinks_of
 
     plan, folder = _wanted(file, output, resume)
+    sinks = sinks_of(plan.plan.sinks, "sinks")
     members = plan.ready()
     if plan_only:
         _show_plan(plan, members, as_json)
@@ -54,7 +55,7 @@ def command(file: Path | None, output: Path | None, resume: Path | None, plan_on
     joint = _examined(plan, folder, members, as_json)
     page = _page(folder)
     asked = {"plan": plan.plan.model_dump(mode="json")}
-    for trouble in track_numbers(folder, folder.name, asked, joint.numbers, plan.plan.sinks):
+    for trouble in track_numbers(folder, folder.name, asked, joint.numbers, sinks):
         click.echo(f"warning: {printable(trouble)}", err=True)
     silent = [name for name, one in joint.kept.items() if one.metrics["unjudged"] == one.metrics["samples"]]
     if as_json:
@@ -94,14 +95,16 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
 
 def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: bool) -> Joint:
     from rlvrlab.cli.eval import AnswersBar
+    from rlvrlab.envs.base import BaseEnvironment
     from rlvrlab.evals.suites import joint
     from rlvrlab.judge.fusion.addresses import judge_at
     from rlvrlab.record.final import split_run
 
     asked = plan.plan
     judge_at(asked.judge.servers, asked.judge.plain_sandbox)
-    for sink in asked.sinks:
-        find("sink", sink)
+    for one in members:
+        if isinstance(one.env, BaseEnvironment):
+            one.env.refuse_judge(one.problems)
     facts = {"plan": asked.model_dump(mode="json"), "plan_folder": str(plan.folder)}
     command = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     joint.begin(folder, plan.text, {**facts, "command": command})
@@ -202,7 +205,8 @@ def _show(joint: Joint, page: Path) -> None:
         for name, one in joint.kept.items()
         for reason, count in one.summary["unjudged_because"].items()
     }
-    for words in sorted(reasons):
+    found = [f"{name}: {words}" for name, one in joint.kept.items() for words in one.summary["findings"]]
+    for words in (*found, *sorted(reasons)):
         say(console, words, "yellow")
     say(console, f"Everything: {joint.folder}; to look at: {page}", "dim")
 

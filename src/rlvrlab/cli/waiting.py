@@ -6,6 +6,8 @@ An evaluation may take hours, so its time begins anew with every batch of judged
 from __future__ import annotations
 
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,6 +16,9 @@ import click
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import AskedToStop
 from rlvrlab.notes import noting
+
+MOMENT_S, REMINDER_S = 2.0, 20.0
+"""Seconds until busy work says what it does, and between the lines that it goes on."""
 
 
 @contextmanager
@@ -37,3 +42,24 @@ def patient(what: str, deadline_s: float) -> Iterator[Callable[[], None]]:
                     yield patience.alive
             except Abandoned:
                 raise AskedToStop(f"{what} was asked to stop", interrupts.exit_code) from None
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Within the block, work that takes longer than a moment says on stderr what it does, and that it still does."""
+    over, began = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        if over.wait(MOMENT_S):
+            return
+        click.echo(printable(f"{what} …"), err=True)
+        while not over.wait(REMINDER_S):
+            click.echo(printable(f"{what} … {time.monotonic() - began:.0f} s so far"), err=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()

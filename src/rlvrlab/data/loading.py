@@ -11,6 +11,7 @@ from typing import Any
 
 from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.manifest import FOLDER, Manifest, manifest_of, path_of, read_manifest, verified
+from rlvrlab.data.presets import how_to_make
 from rlvrlab.data.rows import read_problems
 from rlvrlab.envs.base import BaseEnvironment, style_of
 from rlvrlab.envs.split import Use, refuse_roles, require
@@ -29,6 +30,8 @@ class Loaded:
 
 def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: int = 0) -> Loaded:
     """All problems of a file, or `size` of them in keyed order; a UserError names the rows that forbid this use."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file; make it with {how_to_make([path])}, or name another")
     problems = tuple(read_problems(path))
     manifest = verified(path, problems)
     require(problems, use, str(path))

@@ -6,10 +6,13 @@ one: no option turns its rows into training data. Where `hub` is empty the set i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
+from rlvrlab.registry import names
 from rlvrlab.types import Role
 
 
@@ -108,3 +111,19 @@ PRESETS: dict[str, Preset] = {
         for name, hub in MATH_SUITES.items()
     },
 }  # fmt: skip
+
+
+def how_to_make(paths: Sequence[Path]) -> str:
+    """The commands that write these files where they are looked for, by their names; with the folder at any rate."""
+    return " and ".join(dict.fromkeys(f"`{_command(path)}`" for path in paths))
+
+
+def _command(path: Path) -> str:
+    kind = path.suffix.lstrip(".")
+    name = path.name.partition(".")[0]
+    name = next((name.removesuffix(f"_{role}") for role in get_args(Role) if name.endswith(f"_{role}")), name)
+    of_skill = [one for one in PRESETS if name.startswith(f"{one}_") and name.removeprefix(f"{one}_") in names("env")]
+    what = f"{of_skill[0]} --env {name.removeprefix(f'{of_skill[0]}_')}" if of_skill else name
+    what = what if of_skill or name in PRESETS or name in names("env") else "WHAT"
+    to = " --to parquet" if kind == "parquet" else ""
+    return f"rlvr data prepare {what}{to} -o {shlex.quote(str(path.parent))}"

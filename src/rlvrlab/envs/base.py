@@ -130,6 +130,10 @@ class BaseEnvironment(ABC):
         """Problems that cannot be judged whatever is answered: id -> reason. Asked when data is prepared."""
         return {}
 
+    def refuse_judge(self, problems: Sequence[Problem]) -> None:
+        """JudgeLost where the servers that are to judge may not judge these problems; asked before any is answered."""
+        del problems
+
     def cheats(self, problem: Problem) -> Mapping[str, str]:
         """Completions, by name, that must never be judged correct."""
         return {}

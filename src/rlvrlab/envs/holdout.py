@@ -90,6 +90,11 @@ class Holdout(JudgesTogether):
             joined.append(paid)
         return joined
 
+    def refuse_judge(self, problems: Sequence[Problem]) -> None:
+        """As the other environment."""
+        if isinstance(self.inner, BaseEnvironment):
+            self.inner.refuse_judge(problems)
+
     def second_turn(self, problem: Problem, text: str, verdict: Verdict) -> str:
         """The other environment's feedback, where it gives any."""
         if not isinstance(self.inner, GivesFeedback):

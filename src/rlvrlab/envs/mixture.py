@@ -134,6 +134,12 @@ class Mixture(BaseEnvironment):
             verdicts |= zip(places, own, strict=True)
         return [verdicts[i] for i in range(len(items))]
 
+    def refuse_judge(self, problems: Sequence[Problem]) -> None:
+        """As each member does for its own problems."""
+        for member, env in enumerate(self.environments):
+            if isinstance(env, BaseEnvironment):
+                env.refuse_judge([self._inner(p)[1] for p in problems if p.meta["member"] == member])
+
     def self_check(self) -> list[Check]:
         """The checks of all members, one after the other."""
         return [check for env in self.environments for check in env.self_check()]

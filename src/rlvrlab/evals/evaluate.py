@@ -151,6 +151,8 @@ def evaluate(
     credit = reward if isinstance(reward, PartialCredit) else None
     session = _Session(answerer, env, protocol, seed, store, observe or (lambda batch: None), credit)
     session.restore(problems)
+    if isinstance(env, BaseEnvironment):
+        env.refuse_judge(problems)
     try:
         if protocol.budget is None:
             pairs = ((p, i) for p in problems for i in range(protocol.n))

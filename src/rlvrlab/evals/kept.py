@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
-from rlvrlab.evals.hacks.signals import findings
+from rlvrlab.evals.hacks.signals import WEAK_SHARE, findings
 from rlvrlab.evals.metrics import Sample, dataset_metrics, grouped
 from rlvrlab.evals.protocol import Protocol, asked_facts
 from rlvrlab.evals.qa import qa_log
@@ -22,7 +22,6 @@ from rlvrlab.record.experiment import renew_experiment
 from rlvrlab.record.looks import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.sinks.base import Sink
-from rlvrlab.registry import find
 from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.types import Environment, Problem, RewardFunction
 
@@ -71,32 +70,35 @@ def evaluate_into(
         metrics, summary = evaluation.metrics(), summarise(evaluation)
         rows, counts = qa_log(evaluation.judged, seed, name)
         kept.finish({name: metrics}, summary, {name: rows}, {name: counts})
-        kept.info(answered_by=answerer.identity())
+        kept.info(answered_by=answerer.identity(), **integrity_of(metrics))
     if run is not None:
         renew_experiment(run)
     return Kept(folder, evaluation, metrics, summary)
 
 
-def track(kept: Kept, sinks: Sequence[str], name: str) -> list[str]:
+def integrity_of(metrics: Mapping[str, Any]) -> dict[str, str]:
+    """What run_info.json says of verdicts that could have been forged; nothing where none could."""
+    share = metrics.get(WEAK_SHARE)
+    return {"integrity": f"weak: {100 * share:.1f} % of the verdicts could have been forged"} if share else {}
+
+
+def track(kept: Kept, sinks: Mapping[str, Sink], name: str) -> list[str]:
     """Copy the numbers of one evaluation to trackers; one that fails is named, the folder is the truth."""
     facts = {"protocol": kept.evaluation.protocol.facts()}
     return track_numbers(kept.folder, name, facts, kept.numbers(kept.evaluation.data), sinks)
 
 
 def track_numbers(
-    folder: Path, name: str, facts: Mapping[str, Any], numbers: Mapping[str, float], sinks: Sequence[str]
+    folder: Path, name: str, facts: Mapping[str, Any], numbers: Mapping[str, float], sinks: Mapping[str, Sink]
 ) -> list[str]:
-    """Copy numbers to trackers (wandb, trackio, tensorboard); returns what went wrong, in words."""
+    """Copy numbers to trackers, which `sinks_of` has found before; returns what went wrong, in words."""
     troubles = []
-    for sink in sinks:
-        tracker: Sink = find("sink", sink)()
+    for sink, tracker in sinks.items():
         try:
             with redirect_stdout(sys.stderr):
                 tracker.open(folder, name, redact(dict(facts)))
                 tracker.log(0, dict(numbers))
                 tracker.close()
-        except ImportError as error:
-            raise UserError(f"--sink: {sink} needs `pip install 'rlvrlab[{sink}]'` ({error})") from None
         except Exception as error:  # a tracker that is down must not cost the evaluation
             troubles.append(f"sink {sink} failed ({error}); {folder / 'metrics.json'} has it all")
     return troubles

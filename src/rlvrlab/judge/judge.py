@@ -47,6 +47,10 @@ class Backend(Protocol):
         """The verdict on one program."""
         ...
 
+    async def refuse(self, tasks: Sequence[Task]) -> None:
+        """JudgeLost where it may not judge one of these."""
+        ...
+
     async def close(self) -> None:
         """End its workers or connections."""
         ...
@@ -93,6 +97,11 @@ class Judge:
     def verify_many(self, items: Sequence[Item], labels: Sequence[str] | None = None) -> list[Verdict]:
         """Judge many, in order; labels name them among the slowest."""
         return self.call(self.averify_many(items, labels))
+
+    def refuse(self, tasks: Sequence[AnyTask]) -> None:
+        """JudgeLost where programs are judged elsewhere and may not be for one of these tasks."""
+        if self.remote is not None:
+            self.call(self.remote.refuse([task for task in tasks if not isinstance(task, SqlTask | MathTask)]))
 
     def trace_many(self, items: Sequence[tuple[Task, str]]) -> list[tuple[Trace, ...]]:
         """What each program does on the calls of its task, state by state; nothing is scored by it.

@@ -30,11 +30,11 @@ def looked_up(text: str) -> Lookup:
 
 def _on_hub(name: str) -> Lookup:
     if find_spec("huggingface_hub") is None:
-        return Lookup(KEY, "not checked", f"{name} has the form of a hub id; huggingface_hub is not installed to ask")
+        return _not_asked(f"{name} has the form of a hub id", "huggingface_hub is not installed to ask")
     if is_stored(name, "models"):
         return Lookup(KEY, "found", f"{name}: stored by the hub's client")
     if go_offline_without_network():
-        return Lookup(KEY, "not checked", f"{name} has the form of a hub id; no network to ask the hub")
+        return _not_asked(f"{name} has the form of a hub id", "no network to ask the hub")
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -43,7 +43,11 @@ def _on_hub(name: str) -> Lookup:
     except HfHubHTTPError as error:
         if error.response is not None and error.response.status_code in (401, 404):  # the hub says 401 of unknown names
             return Lookup(KEY, "wrong", f"{name}: the hub has no such model, or hides it; check the name, or log in")
-        return Lookup(KEY, "not checked", f"{name}: the hub answered {type(error).__name__}")
+        return _not_asked(name, f"the hub answered {type(error).__name__}")
     except OSError as error:
-        return Lookup(KEY, "not checked", f"{name}: the hub did not answer ({type(error).__name__})")
+        return _not_asked(name, f"the hub did not answer: {type(error).__name__}")
     return Lookup(KEY, "found", f"{name}: on the hub")
+
+
+def _not_asked(what: str, reason: str) -> Lookup:
+    return Lookup(KEY, "not checked", f"{what}; {reason}", reason)

@@ -16,10 +16,11 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
-from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
+from rlvrlab.recipe.parse import MAX_BYTES, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.recipe.shipped import recipe_file
+from rlvrlab.recipe.unset import unset
 from rlvrlab.registry import find, keys_of, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
@@ -122,6 +123,8 @@ def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
     path, sources = folder / name, {name: text}
     if "stages" in tree:
         raise UserError(f"{path}: is a study, not a recipe; run it with `rlvr study run {path}`")
+    if "model" in tree and isinstance(tree.get("data"), list):
+        raise UserError(f"{path}: is the plan of a baseline, not a recipe; run it with `rlvr phase0 {path}`")
     origins = {key: name for key, _ in flatten(tree)}
     base_name = tree.pop("extends", None)
     if base_name is not None:
@@ -146,7 +149,7 @@ def load_changed(tables: Tables, changes: Mapping[str, Any], folder: Path) -> Re
         raise UserError(NO_PHASE_TABLES)
     tree, origins = tables.tree, tables.origins
     _change(tree, origins, changes, folder)
-    origins |= dict.fromkeys(changes, "override")
+    origins |= {key: "override" for key, value in changes.items() if value is not None}
     return resolve(tree, origins, folder, tables.sources)
 
 
@@ -250,7 +253,10 @@ class _Report:
         try:
             plugin = instantiate(kind, table, folder)
         except UnknownName as error:
-            self.problems.append(f"{self.where(prefix + '.type')}: {error}")
+            meant = (
+                f"unknown {kind} 'none'; write `{prefix}.type={NULL}` to unset it" if table["type"] == "none" else error
+            )
+            self.problems.append(f"{self.where(prefix + '.type')}: {meant}")
             return {}
         except (UserError, PydanticUserError, PydanticUndefinedAnnotation) as error:
             self.problems.append(f"{self.where(prefix)}: {' '.join(str(error).split())}")
@@ -309,7 +315,10 @@ def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], fol
                 for full in [full for full in origins if f"{full}.".startswith(f"{kind}.{key}.")]:
                     del origins[full]
     for key, value in changes.items():
-        place(tree, key, value)
+        if value is None:
+            unset(tree, origins, key, folder)
+        else:
+            place(tree, key, value)
 
 
 def _keys(kind: str, name: str, folder: Path, table: Tree) -> set[str]:

@@ -17,6 +17,8 @@ MAX_DOTS = 200
 """On one line: the parser's time grows with the square of a key's parts."""
 MAX_DEPTH = 10
 """Tables and arrays inside each other; no key needs more than three."""
+NULL = "null"
+"""An override that unsets a key (unset.py); `"null"` in quotes is the word."""
 Tree = dict[str, Any]
 _HEADER = re.compile(r"\s*\[{1,2}([^\[\]=,#]+)\]{1,2}\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
@@ -61,7 +63,7 @@ def parse_toml(text: str, where: str) -> Tree:
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
-    """`a.b=v`, `--a.b=v` and `--a.b v` to {"a.b": v}; values are TOML, or else plain text."""
+    """`a.b=v`, `--a.b=v` and `--a.b v` to {"a.b": v}; values are TOML, null, or else plain text."""
     overrides: dict[str, Any] = {}
     waiting = list(words)
     while waiting:
@@ -77,7 +79,7 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             raise UserError(f"override {word!r}: {key!r} is not a dotted key such as rollout.n")
         if any("\ud800" <= character <= "\udfff" for character in value):  # how the shell's non-text bytes arrive
             raise UserError(f"override {word!r}: {value!r} is not UTF-8")
-        parsed = parse_value(value)
+        parsed = None if value == NULL else parse_value(value)
         if key.count(".") >= MAX_DEPTH or too_deep(parsed):
             raise UserError(f"override {word[:60]!r}: nested too deeply")
         overrides |= dict(flatten({key: parsed}))

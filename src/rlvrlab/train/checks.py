@@ -10,6 +10,7 @@ from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
 from rlvrlab.notes import note
 from rlvrlab.recipe import Recipe, Resolved
+from rlvrlab.recipe.meant import either
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
@@ -17,6 +18,7 @@ from rlvrlab.registry import is_own
 from rlvrlab.train.lab import SOME, Lab, Supplies, build_supplies, with_policy
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.state import Difficulty, Stage
+from rlvrlab.types import skills_of
 
 if TYPE_CHECKING:
     from rlvrlab.train.guards.base import Guard
@@ -36,6 +38,8 @@ def ready_lab(resolved: Resolved) -> Lab:
 def ready(has: Supplies) -> Lab:
     """The same from what is there already; the user's own code is tried first, since a policy may take long to load."""
     try_own_code(has)
+    if isinstance(has.env, BaseEnvironment):
+        has.env.refuse_judge(has.train)
     lab = with_policy(has)
     refuse_unworkable(lab)
     return lab
@@ -112,12 +116,18 @@ def _check_guard(has: Supplies, guard: Guard, phase: Phase, stages: Sequence[Sta
     from rlvrlab.train.protocols.base import check_skills
 
     check_skills("guard.protected", guard.protected, has.train)
-    if not any(guard.protected_in(stage, stages) for stage in stages):
-        raise UserError(
-            f"guard: nothing to protect: {phase.name} trains {', '.join(stages[-1].skills)} in one stage; list "
-            'other skills in guard.protected, set protocol.type = "sequential", or take guard.type = "skill_safe", '
-            "which also protects skills that are trained together from each other"
-        )
+    if any(guard.protected_in(stage, stages) for stage in stages):
+        return
+    skills = skills_of(has.train)
+    if len(skills) == 1:
+        why = f"all training problems have one skill, {skills[0]}, and a guard protects skills from one another"
+        raise UserError(f'guard: {why}; train several (env.type = "mixture"), or leave the guard out')
+    remedies = ["list other skills in guard.protected", 'set protocol.type = "sequential"']
+    if not guard.protects_trained:
+        remedies.append('take guard.type = "skill_safe", which also protects skills that are trained together')
+    trained = ", ".join(dict.fromkeys(skill for stage in stages for skill in stage.skills))
+    told = f"{phase.name} trains {trained} in {'one stage' if len(stages) == 1 else 'every stage'}"
+    raise UserError(f"guard: nothing to protect: {told}; {either(remedies)}")
 
 
 def _check_tools(has: Supplies, phases: Sequence[Phase]) -> None:

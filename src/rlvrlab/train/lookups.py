@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
+from rlvrlab.data.presets import how_to_make
 from rlvrlab.envs.split import Use
 from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
@@ -42,8 +43,9 @@ def lookups(resolved: Resolved) -> LookedUp:
         return LookedUp([*found, *roles.values()], {})
     own = any(owns(resolved.recipe))
     if not own and (seconds := _seconds_to_draw(resolved, env)) > MOST_S:
-        why = f"all problems take about {seconds:.0f} s to draw; a run checks them before it begins"
-        return LookedUp([*found, *roles.values(), Lookup("phases", "not checked", why)], {})
+        reason = f"all problems take about {seconds:.0f} s to draw"
+        later = Lookup("phases", "not checked", f"{reason}; a run checks them before it begins", reason)
+        return LookedUp([*found, *roles.values(), later], {})
     try:
         has = build_supplies(resolved)
     except UserError as error:
@@ -52,6 +54,20 @@ def lookups(resolved: Resolved) -> LookedUp:
     counts |= {"test": len(has.test)} if has.tests else {}
     told = [_counted(resolved, env, role, count) for role, count in counts.items()]
     return LookedUp([*found, *told, *_as_before_training(has, own)], counts)
+
+
+def in_short(found: Sequence[Lookup]) -> str:
+    """What came of all lookups, in a few words; `fine` is said only where everything was looked up and found."""
+    if any(one.state == "wrong" for one in found):
+        return "every key is known, but see below"
+    unchecked = [f"{one.what} ({one.reason})" for one in found if one.state == "not checked"]
+    missing = [one.what for one in found if one.state == "missing here"]
+    told = [
+        f"{len(things)} {'thing' if len(things) == 1 else 'things'} {state}: {', '.join(things)}"
+        for state, things in (("not checked", unchecked), ("missing on this machine", missing))
+        if things
+    ]
+    return "; ".join(["nothing wrong found", *told]) if told else "fine"
 
 
 def too_few(resolved: Resolved, problems: Mapping[Role, int]) -> list[str]:
@@ -91,7 +107,7 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
     if file is not None:
         paths = places_of(resolved, file)
         lacking = [path for path in paths if not path.is_file()]
-        remedy = "; no such file: make it with `rlvr data prepare`, or name another" if lacking else ""
+        remedy = f"; no such file: {how_to_make(lacking)}, or name another" if lacking else ""
         told = ", ".join(map(str, lacking or paths))
         return Lookup(f"data.{role}_file", "wrong" if lacking else "found", f"{told}{remedy}")
     try:
@@ -108,7 +124,10 @@ def _seconds_to_draw(resolved: Resolved, env: Any) -> float:
     began = time.perf_counter()
     env.problems("train", 1, data.seed)
     one = time.perf_counter() - began
-    env.problems("train", 1 + FEW, data.seed)
+    try:
+        env.problems("train", 1 + FEW, data.seed)
+    except UserError:  # there are fewer; when all are drawn, it is told of as many as the recipe asks for
+        return 0.0
     more = time.perf_counter() - began - 2 * one  # without what every call costs, however many it draws
     return one + max(more, 0.0) * drawn / FEW
 

@@ -95,7 +95,9 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         mine = [problem for row in self.rows() if row.role == role for problem in self.problems_of(row, role)]
         if len(mine) < size:
             where = self.path or "the built-in sample"
-            raise UserError(f"{self.name}: {size} {role} problems asked for, {where} has {len(mine)}; ask for fewer")
+            own = "" if self.path else f"name your rows by data.{role}_file (`rlvr data prepare` makes them), or "
+            told = f"{size} {role} problems asked for, {where} has {len(mine)}"
+            raise UserError(f"{self.name}: {told}; {own}ask for fewer")
         return shuffled(mine, seed, self.name, role)[:size]
 
     def rows(self) -> list[CodeRow]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlvrlab.envs.base import CHECKED_PROBLEMS, Followed, JudgesTogether
-from rlvrlab.envs.code.shared_judge import shared_judge
+from rlvrlab.envs.code.shared_judge import refuse_elsewhere, shared_judge
 from rlvrlab.envs.split import ROLES
 from rlvrlab.errors import JudgeLost, UserError
 from rlvrlab.judge.tasks import CallsTask, TestsTask
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlvrlab.judge.judge import Item
 
 KEPT_ANSWER = 4000
+ANY_PROGRAM = "```python\npass\n```"
+"""An answer with a program in it, whatever is asked."""
 
 Jobs: TypeAlias = "tuple[Item, ...]"
 """Programs to judge for one answer; all of them must be accepted for the answer to be accepted."""
@@ -59,6 +61,16 @@ class JudgedEnvironment(JudgesTogether):
             one if isinstance(one, Verdict) else self.conclude([next(judged) for _ in one], one[0][1])
             for one in prepared
         ]
+
+    def refuse_judge(self, problems: Sequence[Problem]) -> None:
+        """By the tasks of right answers, or of any program where none is known."""
+        tasks = []
+        for problem in problems:
+            with suppress(Exception):  # what cannot be prepared is left unjudged later, whoever judges
+                prepared = self.prepare(problem, self.gold(problem) or ANY_PROGRAM)
+                tasks += [] if isinstance(prepared, Verdict) else [task for task, _ in prepared]
+        if tasks:
+            refuse_elsewhere(tasks, self.every_test)
 
     def follow(self, items: Sequence[tuple[Problem, str]]) -> list[Followed | None]:
         """What the programs of these answers do on their tests; one job in the jail for each, and no verdict."""

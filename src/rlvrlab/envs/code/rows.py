@@ -114,6 +114,8 @@ class Columns:
 
 
 Shape = Callable[[Columns], CodeRow]
+PREPARED = {"data_source", "prompt", "reward_model", "extra_info"}
+"""Columns of the files that `rlvr data prepare` writes."""
 
 
 def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Role | None) -> Sequence[CodeRow]:
@@ -139,6 +141,9 @@ def shaped(
     try:
         read = fitting(Columns(rows[0]), shapes)[0] if shape == "auto" else shapes[shape]
     except ValueError as error:
+        if rows[0].keys() >= PREPARED:
+            remedy = f"use `--data {where}` or data.train_file, data.dev_file, data.test_file of a recipe"
+            raise UserError(f"{where}: these are prepared rows, and path takes rows as published; {remedy}") from None
         raise UserError(f"{where}: row 1 has {error}") from None
     problems: list[CodeRow] = []
     for number, row in enumerate(rows, 1):

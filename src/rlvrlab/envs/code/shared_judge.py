@@ -16,7 +16,7 @@ from rlvrlab.errors import InfrastructureError, LabError
 from rlvrlab.types import ErrorKind, Verdict, unjudged
 
 if TYPE_CHECKING:
-    from rlvrlab.judge.judge import Item, Judge
+    from rlvrlab.judge.judge import AnyTask, Item, Judge
 
 _judges: dict[tuple[int, bool], Judge] = {}
 _starting = threading.Lock()
@@ -46,6 +46,14 @@ def judge_elsewhere(addresses: tuple[str, ...]) -> None:
         plain = os.environ.get(PLAIN) == "1"
         client = FusionClient(addresses, os.environ.get(TOKEN), every_test=every_test, plain_sandbox=plain)
         _judges[os.getpid(), every_test] = Judge(every_test=every_test, remote=client)
+
+
+def refuse_elsewhere(tasks: Sequence[AnyTask], every_test: bool) -> None:
+    """JudgeLost where programs are judged by servers that may not judge one of these tasks."""
+    from rlvrlab.judge.fusion.addresses import ADDRESSES
+
+    if os.environ.get(ADDRESSES) or (os.getpid(), every_test) in _judges:
+        shared_judge(every_test).refuse(tasks)
 
 
 def judged(items: Sequence[Item], judge: Callable[[], Judge] = shared_judge) -> list[Verdict]:

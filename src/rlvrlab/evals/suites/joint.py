@@ -21,7 +21,7 @@ from typing import Any
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Observer
-from rlvrlab.evals.kept import Kept, evaluate_into
+from rlvrlab.evals.kept import Kept, evaluate_into, integrity_of
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.evals.suites.base import Ready
 from rlvrlab.record.evaluation import file_name
@@ -87,7 +87,9 @@ def examine_all(
     except LabError as error:
         _note(folder, status="failed", why=str(error))
         raise
-    _note(folder, status="finished", ended=utc_now(), answered_by=answerer.identity())
+    weak = {name: words for name, one in kept.items() for words in integrity_of(one.metrics).values()}
+    facts_of_judge = {"integrity": weak} if weak else {}
+    _note(folder, status="finished", ended=utc_now(), answered_by=answerer.identity(), **facts_of_judge)
     return Joint(folder, kept)
 
 

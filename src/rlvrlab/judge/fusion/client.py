@@ -14,7 +14,7 @@ from rlvrlab.errors import InfrastructureError, JudgeLost, UserError
 from rlvrlab.http_client import BadAnswer, Host, Response
 from rlvrlab.judge.code import SCORER_VERSION
 from rlvrlab.judge.fusion import wire
-from rlvrlab.judge.fusion.plain_sandbox import judge_plain
+from rlvrlab.judge.fusion.plain_sandbox import judge_plain, refusal
 from rlvrlab.judge.jail.plain import NotPlain
 from rlvrlab.judge.outcomes import Outcome
 from rlvrlab.judge.tasks import Task
@@ -65,9 +65,7 @@ class FusionClient:
     async def judge(self, code: str, task: Task) -> Verdict:
         """One program. A server of ours judges it whole; any other only runs it (plain_sandbox.py)."""
         try:
-            if self._ours is None:
-                self._ours = await self._ask("/v1/ping", None, lambda response: wire.MARK in response.headers)
-            if self._ours:
+            if await self._judges_whole():
                 return await self._judge_whole(code, task)
             return await judge_plain(self.run_code, code, task, self.every_test, self.plain_sandbox)
         except NotPlain as error:
@@ -76,6 +74,19 @@ class FusionClient:
             raise
         except InfrastructureError as error:
             return unjudged(f"{Outcome.JUDGE_ERROR}: {error}", isolation="remote")
+
+    async def refuse(self, tasks: Sequence[Task]) -> None:
+        """JudgeLost where these servers may not judge one of the tasks; asked before there is any answer."""
+        if await self._judges_whole():
+            return
+        if words := next((words for task in tasks if (words := refusal(task, self.plain_sandbox))), ""):
+            raise JudgeLost(words)
+
+    async def _judges_whole(self) -> bool:
+        """Is it a server of ours? It is asked once."""
+        if self._ours is None:
+            self._ours = await self._ask("/v1/ping", None, lambda response: wire.MARK in response.headers)
+        return self._ours
 
     async def _judge_whole(self, code: str, task: Task) -> Verdict:
         def read(response: Response) -> Verdict:

@@ -57,14 +57,23 @@ async def judge_plain(run_code: RunCode, code: str, task: Task, every_test: bool
         return bad_task("an expected output holds U+FFFD, which this server also writes for bytes that are no text")
     if isinstance(task, StdioTask) and task.checker is None:
         return (await _stdio(run_code, code, task, every_test, options)).verdict("remote")
-    if allowed and isinstance(task, TestsTask):
+    if words := refusal(task, allowed):
+        raise JudgeLost(words)
+    if isinstance(task, TestsTask):
         return (await _tests(run_code, code, task, options)).verdict("remote")
-    if allowed and isinstance(task, SyntaxTask) and task == SyntaxTask(limits=task.limits):
-        return (await _syntax(run_code, code, options)).verdict("remote")
+    return (await _syntax(run_code, code, options)).verdict("remote")
+
+
+def refusal(task: Task, allowed: bool) -> str:
+    """Why such a server may not judge a task, in words with the remedy; empty where it may."""
+    if isinstance(task, StdioTask) and task.checker is None:
+        return ""
     kind = type(task).__name__.removesuffix("Task").lower()
     if isinstance(task, TestsTask | SyntaxTask) and not allowed:
-        raise JudgeLost(f"a plain SandboxFusion cannot be trusted with {kind} tasks, only with stdio; {REMEDY}")
-    raise JudgeLost(f"a plain SandboxFusion cannot judge {kind} tasks of this form; start `rlvr serve judge` instead")
+        return f"a plain SandboxFusion cannot be trusted with {kind} tasks, only with stdio; {REMEDY}"
+    if isinstance(task, TestsTask) or task == SyntaxTask(limits=task.limits):
+        return ""
+    return f"a plain SandboxFusion cannot judge {kind} tasks of this form; start `rlvr serve judge` instead"
 
 
 async def _stdio(run_code: RunCode, code: str, task: StdioTask, every_test: bool, options: dict[str, Any]) -> Finding:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import Resolved
@@ -32,6 +34,8 @@ class Sink(Protocol):
 class Tracker:
     """Base of sinks whose package returns an object to write to; that of most has `log` and `finish`."""
 
+    package: ClassVar[str]
+    """What it imports, looked up before anything is begun."""
     _opened: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     """That object; a plug-in is frozen, so it lies in a list."""
 
@@ -45,8 +49,21 @@ class Tracker:
 
 
 def find_sinks(resolved: Resolved) -> dict[str, Sink]:
-    """The recipe's sinks by name, not yet open; an unknown name is the user's to mend."""
-    return {name: find("sink", name, resolved.folder)() for name in resolved.recipe.record.sinks}
+    """The recipe's sinks by name, not yet open."""
+    return sinks_of(resolved.recipe.record.sinks, "record.sinks", resolved.folder)
+
+
+def sinks_of(names: Iterable[str], key: str, folder: Path | None = None) -> dict[str, Sink]:
+    """Sinks by name, not yet open; an unknown name or a missing package is told by the `key` that holds it."""
+    sinks: dict[str, Sink] = {name: find("sink", name, folder)() for name in names}
+    for name, sink in sinks.items():
+        if isinstance(sink, Tracker) and not _is_there(sink.package):
+            raise UserError(f"{key}: {name} needs `pip install 'rlvrlab[{name}]'` ({sink.package} is not installed)")
+    return sinks
+
+
+def _is_there(package: str) -> bool:
+    return package in sys.modules or find_spec(package) is not None
 
 
 class Sinks(AbstractContextManager["Sinks"]):

@@ -15,6 +15,8 @@ from rlvrlab.registry import register
 class TensorboardSink(Tracker):
     """Writes logs/tensorboard/."""
 
+    package = "tensorboardX"
+
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """tensorboardX writes event files without TensorFlow or torch."""
         from tensorboardX import SummaryWriter

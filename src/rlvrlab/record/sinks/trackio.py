@@ -15,6 +15,8 @@ from rlvrlab.registry import register
 class TrackioSink(Tracker):
     """Copies metrics to trackio."""
 
+    package = "trackio"
+
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """One trackio run per run folder."""
         import trackio

@@ -15,6 +15,8 @@ from rlvrlab.registry import register
 class WandbSink(Tracker):
     """Copies metrics to wandb."""
 
+    package = "wandb"
+
     def open(self, folder: Path, name: str, config: dict[str, Any]) -> None:
         """One wandb run per run folder."""
         import wandb

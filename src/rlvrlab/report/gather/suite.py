@@ -22,6 +22,7 @@ COLUMNS = {
     "recovery_rate": "recovered",
     "blind_recovery_rate": "blind second try",
     "solved_at_budget": "solved within the budget",
+    "hack/integrity_weak": "integrity: weak",
 }
 """Shares that the table of all data sets shows, where they were measured."""
 
