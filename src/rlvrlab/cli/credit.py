@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from rlvrlab.cli.names import RUN_OR_OTHER
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import program_in
@@ -38,6 +38,7 @@ BAR = 8
 @click.option("-k", "budget", default=0, show_default=True, help="Steps examined per answer; 0 all.")
 @click.option("--segmentation", default="auto", show_default=True, help="auto, python, sql, turns, text or words.")
 @click.option("--output", type=click.Path(path_type=Path), help="Data of the heat map; RUN has analysis/credit.json.")
+@ACCEPT_CODE
 @AS_JSON
 def command(
     given: str, problem: Path | None, step: int | None, take: int, estimator: str, intervention: tuple[str, ...],

@@ -18,7 +18,8 @@ from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
-from rlvrlab.registry import find
+from rlvrlab.own_code import named_by_folder
+from rlvrlab.registry import find, name_own
 from rlvrlab.types import Environment
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     rlvr eval code path=HumanEval.jsonl.gz role_of=test --server URL --impossible conflicting
     """
     if resume is not None:
+        click.get_current_context().with_resource(named_by_folder())
         request = _stored_request(resume, request)
     kept = _evaluate(request, as_json)
     if as_json:
@@ -106,6 +108,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.record.final import split_run
 
     judge_at(request["judges"], request["plain_sandbox"])
+    name_own(request["sinks"])
     for sink in request["sinks"]:
         find("sink", sink)
     subject = subject_of(request["what"], request["words"], request["run"], request["engine"])

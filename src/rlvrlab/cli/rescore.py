@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rlvrlab.cli.names import RUN_OR_OTHER
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.types import Environment, Problem
@@ -23,6 +23,7 @@ Items = Iterator[tuple["Problem", Mapping[str, Any]]]
 @click.command("rescore", short_help="Judge stored answers again.")
 @click.argument("folder", metavar="RUN|EVALUATION", type=RUN_OR_OTHER)
 @click.option("--step", type=int, help="Of a run: only this step's rollouts.")
+@ACCEPT_CODE
 @AS_JSON
 def command(folder: str, step: int | None, as_json: bool) -> int:
     """Judge stored answers again.

@@ -20,6 +20,7 @@ from rlvrlab.data.rows import from_row, to_row
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.recipe import Recipe, Resolved, resolve
 from rlvrlab.record.files import parsed, refuse_schema, write_json
+from rlvrlab.registry import name_own
 from rlvrlab.rewards.total import paid
 from rlvrlab.train.lab import build_problems
 from rlvrlab.types import Completion, Environment, Problem, Reward, RewardFunction, Verdict
@@ -52,6 +53,7 @@ class Scorer:
             config = parsed(path.read_text(encoding="utf-8"))
             refuse_schema(config, SCHEMA, path)
             given = {key: value for key, value in config["recipe"].items() if value is not None}
+            name_own(given, Path(config["folder"]), Path())  # whoever runs the export's own scripts trusts it
             return resolve(given, {}, Path(config["folder"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not an exported recipe ({error}); export it again") from None
