@@ -40,7 +40,7 @@ def refuse_depth(text: str | bytes, value: Any) -> None:
     if sum(text.count(one) for one in brackets) <= DEEPEST:  # type: ignore[arg-type]
         return
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         inner = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
         level = [one for values in inner for one in values if isinstance(one, dict | list)]
         if not level:

@@ -76,10 +76,9 @@ def test_what_only_reads_runs_no_code(verb: str, foreign: Path, monkeypatch, cap
     log = foreign / "logs" / "metrics.jsonl"
     row = json.loads(log.read_text().splitlines()[-1])
     log.write_text(log.read_text() + json.dumps({**row, "phase": f"{foreign}/evil.py:pay"}) + "\n")
-    words = {"compare": [str(foreign), str(foreign)], "runs": ["--folder", str(foreign.parent)]}.get(
-        verb, [str(foreign)]
-    )
-    inside(monkeypatch, capsys, verb, *words, folder=foreign.parent)
+    words = {"compare": [str(foreign)] * 2, "runs": [str(foreign.parent)]}.get(verb, [str(foreign)])
+    done = inside(monkeypatch, capsys, verb, *words, folder=foreign.parent)
+    assert done.returncode == (2 if verb == "compare" else 0), done.stderr  # it has no evaluation
     assert not (foreign / "ran").exists()
 
 

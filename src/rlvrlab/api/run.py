@@ -151,7 +151,7 @@ class Run:
             why = "phases such as sft draw no answers in their steps, and record.rollouts=none stores none"
             raise UserError(f"{self.folder}: no rollouts of step {step}; there are {there} ({why})")
         wanted = list(files) if step is None else [step]
-        rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number])]
+        rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number], answers=True)]
         return frame(rows) if as_frame else rows
 
     def evaluate(self, checkpoint: str = "last", **options: Any) -> Evaluation:

@@ -118,7 +118,7 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
         raise UserError(f"{folder}: no answers of step {chosen}; recorded: {min(recorded)} to {max(recorded)}")
     known = {problem.id: problem for problem in env.problems("train", data.train_size, data.seed)}
     rollouts: dict[tuple[str, str], Rollout] = {}
-    for row in read_lines(recorded[chosen]):
+    for row in read_lines(recorded[chosen], answers=True):
         if row["reward"] is None or len(rollouts) >= take or (row["problem"], row["completion"]) in rollouts:
             continue
         stored = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])

@@ -85,7 +85,7 @@ def _of_run(folder: Path, step: int | None) -> tuple[Environment, Items]:
 
     def items() -> Items:
         for path in files:
-            for row in read_lines(path):
+            for row in read_lines(path, answers=True):
                 given = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])
                 yield known.get(given.id, given), row
 

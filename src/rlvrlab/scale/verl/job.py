@@ -48,7 +48,7 @@ class Job:
 
     @classmethod
     def read(cls, folder: Path, *, launched: bool = False) -> Job:
-        """Back from plan.json; where the user's launch reads it (`launched`), the files that it names may be imported."""
+        """Back from plan.json; what it names may be imported where a launch of the user's reads it (`launched`)."""
         try:
             content = parsed((folder / FILE).read_text(encoding="utf-8"))
             refuse_schema(content, SCHEMA, folder / FILE)
