@@ -74,5 +74,5 @@ def test_facts_that_are_no_numbers_are_one_line(tmp_path: Path, facts: object) -
     engine = toy()(0)
     engine.save(tmp_path)
     (tmp_path / "toy.json").write_text(json.dumps(facts))
-    with pytest.raises(CheckpointError, match="toy.json"):
+    with pytest.raises(CheckpointError, match=r"toy\.json"):
         engine.load(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 from run_folders import made_evaluation, made_run, metrics_row
 
 from rlvrlab.errors import LabError
+from rlvrlab.record import headline
 from rlvrlab.record.files import read_facts, read_lines, to_json
 from rlvrlab.report.gather import gather
 from rlvrlab.report.runs import Entry, list_runs, sort_runs
@@ -83,12 +84,21 @@ def test_facts_beyond_bounds_are_one_line_and_answers_keep_theirs(tmp_path: Path
     path = tmp_path / "facts.json"
     for text in (f'{{"a": {DIGITS}}}', '{"a":' * 900 + "1" + "}" * 900, "[" * 101 + "]" * 101):
         path.write_text(text)
-        with pytest.raises(LabError, match="digits|nested too deeply"):
+        with pytest.raises(LabError, match=r"digits|nested too deeply"):
             read_facts(path, "restore it")
     path.write_text(json.dumps({"a": 10**300, "b": "9" * 5000, "c": [[1]] * 500}))
     assert read_facts(path, "restore it")["a"] == 10**300
     lines = tmp_path / "lines.jsonl"
     lines.write_text(json.dumps({"reference": 10**1000}) + "\n{}\n")
     assert read_lines(lines, answers=True)[0] == {"reference": 10**1000}
-    with pytest.raises(LabError, match="lines.jsonl:1"):
+    with pytest.raises(LabError, match=r"lines\.jsonl:1"):
         read_lines(lines)
+
+
+@pytest.mark.parametrize("value", [1e308, 10**300, "x", [1]])
+def test_a_card_without_a_share_is_no_result(tmp_path: Path, value: Any) -> None:
+    folder = made_run(tmp_path, "run")
+    (folder / "analysis" / "cards").mkdir(parents=True)
+    numbers = {"accepted_at_1": value, "accepted_at_1_low": value, "accepted_at_1_high": value, "problems": value}
+    (folder / "analysis" / "cards" / "2_grpo.json").write_text(json.dumps({"step": value, "metrics": numbers}))
+    assert headline.tested(folder) is None and listed(tmp_path)["run"].test is None

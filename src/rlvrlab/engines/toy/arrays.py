@@ -34,7 +34,7 @@ def _read(path: Path, shapes: Mapping[str, Collection[Shape]] | None, size: int 
     try:
         with plain_files.opened(path) as file, zipfile.ZipFile(file) as archive:
             there = [name.removesuffix(ENDING) for name in archive.namelist()]
-            wanted = dict.fromkeys(there, [(size,)]) if shapes is None else shapes
+            wanted = {name: [(size,)] for name in there} if shapes is None else shapes
             return {name: _array(archive, name, allowed) for name, allowed in wanted.items()}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise CheckpointError(f"{path}: not the arrays of this engine ({error}); restore it") from None

@@ -261,7 +261,7 @@ class ToyEngine:
         size, version = _facts(folder / "toy.json")
         if size != self.layout.size:
             raise CheckpointError(f"{folder}: {size} parameters, this recipe's engine has {self.layout.size}")
-        shapes: dict[str, list[tuple[int, ...]]] = dict.fromkeys(("theta", "reference"), [self.theta.shape])
+        shapes: dict[str, list[tuple[int, ...]]] = {name: [self.theta.shape] for name in ("theta", "reference")}
         shapes["critic"] = [self.critic.shape]
         for prefix, one in (("optimizer.", self.theta), ("critic_optimizer.", self.critic)):
             shapes |= {f"{prefix}first": [(one.size,)], f"{prefix}second": [(one.size,), (0,)], f"{prefix}count": [()]}
