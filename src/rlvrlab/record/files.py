@@ -186,8 +186,8 @@ def numbered_lines(
             continue
         try:
             text = line.decode()  # of bytes, json would look for their encoding line by line
-            row = json.loads(text) if answers else parsed(text)
-        except (ValueError, RecursionError):
+            row = parsed(text, answers=answers)
+        except ValueError:
             if number == len(lines):
                 return
             raise InfrastructureError(f"{path}:{number}: not JSON; the line was damaged after it was written") from None
