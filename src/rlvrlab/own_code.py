@@ -7,6 +7,7 @@ what it names is imported only if it was remembered, or with --accept-code. `reg
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 from collections.abc import Iterator
@@ -35,23 +36,23 @@ def name_file(path: Path) -> None:
     if _from_folder.get() and not _accepting.get():
         return
     with suppress(OSError):  # a file that is not there is complained about where it is looked up
-        line = _line(path)
-        if line not in _named:
-            _named[line] = None
-            os.environ[HANDED_ON] = "\n".join(list(_named)[-MOST_HANDED_ON:])
-            _remember(path, line.partition(" ")[0])
+        for line in _lines(path):
+            if line not in _named:
+                _named[line] = None
+                os.environ[HANDED_ON] = "\n".join(list(_named)[-MOST_HANDED_ON:])
+                _remember(path, line.partition(" ")[0])
 
 
 def refuse_foreign(path: Path) -> None:
     """Say so where nobody but a folder has named this file as it is now."""
     if _accepting.get():
         name_file(path)
-    line = _line(path)
-    if line in _named or line in os.environ.get(HANDED_ON, "").split("\n"):
+    lines = _lines(path)
+    if not lines.isdisjoint({*_named, *os.environ.get(HANDED_ON, "").split("\n")}):
         return
     place = _place(path)
     try:
-        if place is not None and (place / line.partition(" ")[0]).is_file():
+        if place is not None and any((place / line.partition(" ")[0]).is_file() for line in lines):
             return
         known = place is not None and place.is_dir()
     except OSError:
@@ -82,8 +83,13 @@ def named_by_folder() -> Iterator[None]:
         _from_folder.reset(token)
 
 
-def _line(path: Path) -> str:
-    return f"{hashlib.sha256(plain_files.read_bytes(path)).hexdigest()} {path.resolve()}"
+def _lines(path: Path) -> set[str]:
+    """What stands for a file: the hash of its bytes, and that of its program, which comments are no part of."""
+    data = plain_files.read_bytes(path)
+    contents = [data]
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        contents.append(b"program " + ast.dump(ast.parse(data)).encode(errors="backslashreplace"))
+    return {f"{hashlib.sha256(content).hexdigest()} {path.resolve()}" for content in contents}
 
 
 def _home() -> Path | None:

@@ -103,7 +103,7 @@ def test_accepted_code_runs_and_is_remembered(foreign: Path, monkeypatch, capsys
     monkeypatch.setattr(own_code, "_named", {})
     monkeypatch.delenv(own_code.HANDED_ON)
     assert rlvr("rescore", str(foreign), folder=foreign.parent).returncode == 0
-    (foreign / "evil.py").write_text(MARK + OWN + "# other\n")
+    (foreign / "evil.py").write_text(MARK + OWN + "other = 1\n")
     (line,) = errors(rlvr("rescore", str(foreign), folder=foreign.parent))
     assert "evil.py: is not what it was when you ran it" in line
 
