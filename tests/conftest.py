@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib.util
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +30,10 @@ __all__ = [
 # imported, and inherited by every process that a test starts.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Which files of plug-ins the tests have named is forgotten with them, and nobody's own memory is changed.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="rlvrlab_state_")
+    atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 # Tests start hundreds of processes, each of which would compile the package anew, and every run all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

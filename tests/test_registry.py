@@ -8,6 +8,7 @@ import pkgutil
 import py_compile
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, make_dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -16,7 +17,16 @@ import pytest
 
 from rlvrlab import registry
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.own_code import accepting
 from rlvrlab.registry import HOMES, MAX_KEYS, FromSource, find, keys_of, names, register
+
+
+@pytest.fixture(autouse=True)
+def own_files() -> Iterator[None]:
+    """Files that a test has written are looked up as the user's own."""
+    with accepting():
+        yield
+
 
 PLUGIN = """
 from __future__ import annotations
@@ -207,6 +217,6 @@ def test_names_in_the_text_of_the_files_are_those_that_are_registered(kind: str)
 
 def test_a_name_of_a_built_in_is_refused_though_nobody_has_imported_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PLUGIN.replace('"mine"', '"binary_format"'))
-    code = "from pathlib import Path; from rlvrlab.registry import find; find('reward', 'mine.py:Mine', Path())"
+    code = "from rlvrlab.registry import find, name_own; name_own('mine.py:Mine'); find('reward', 'mine.py:Mine')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert "'binary_format' is already the name of rlvrlab.rewards.binary.BinaryFormat" in done.stderr

@@ -24,7 +24,8 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -32,6 +33,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
+from rlvrlab import own_code
 from rlvrlab.errors import UnknownName, UserError, suggestion
 
 HOMES = {
@@ -240,7 +242,21 @@ def adopt(module: ModuleType) -> None:
     """A file that the user has imported already is not run a second time when it is looked up by its path."""
     assert module.__file__ is not None
     path = Path(module.__file__).resolve()
+    own_code.name_file(path)
     _files[path, path.stat().st_mtime_ns] = module
+
+
+def name_own(tables: Any, *folders: Path) -> None:
+    """The user's word that every `file.py:NAME` in these names and tables may be imported, where such a file is."""
+    if isinstance(tables, Mapping):
+        tables = list(tables.values())
+    if isinstance(tables, list | tuple):
+        for one in tables:
+            name_own(one, *folders)
+    elif isinstance(tables, str) and ".py:" in tables:
+        for folder in folders or (Path(),):
+            with suppress(UserError):
+                own_code.name_file(file_of(tables, folder))
 
 
 def own_object(path: Path, attribute: str) -> Any:
@@ -251,6 +267,7 @@ def own_object(path: Path, attribute: str) -> Any:
 def _module_of(path: Path) -> ModuleType:
     changed = path.stat().st_mtime_ns
     if (path, changed) not in _files:
+        own_code.refuse_foreign(path)
         _files[path, changed] = _run(path)
     return _files[path, changed]
 

@@ -173,7 +173,7 @@ def test_functions_of_a_file_are_found_again_by_the_command_line(
     (tmp_path / "api_bonus.py").write_text(MODULE.replace("0.1", "0.2"))
     changed = resumed(run.folder)
     assert changed.returncode == 2 and changed.stderr.count("\n") == 1
-    assert "'bonus' is not what it was" in changed.stderr
+    assert "api_bonus.py: is not what it was" in changed.stderr
     (tmp_path / "api_bonus.py").write_text(MODULE.replace("a comment", "another"))
     assert resumed(run.folder).returncode == 0
     assert run.status == "finished" and steps(run) == steps(whole)

@@ -11,7 +11,7 @@ import pytest
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.envs.function import BadVerdict, said_by
 from rlvrlab.errors import UserError
-from rlvrlab.registry import find
+from rlvrlab.registry import find, name_own
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
 PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
@@ -80,6 +80,7 @@ def test_the_example_in_the_documentation_works(tmp_path: Path) -> None:
     example = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert example is not None and len(example[1].splitlines()) <= 40
     (tmp_path / "parity.py").write_text(example[1])
+    name_own("parity.py:Parity", tmp_path)
     env = find("env", "parity.py:Parity", tmp_path)()
     checks = env.self_check()
     assert len(checks) > 6 and all(check.ok for check in checks)

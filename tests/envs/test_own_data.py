@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,17 @@ import pytest
 
 from rlvrlab.envs.own_data import STYLES, Answers
 from rlvrlab.errors import UserError
+from rlvrlab.own_code import accepting
 from rlvrlab.registry import find
 from rlvrlab.types import ErrorKind, Problem
+
+
+@pytest.fixture(autouse=True)
+def own_files() -> Iterator[None]:
+    """Files that a test has written are looked up as the user's own."""
+    with accepting():
+        yield
+
 
 ROWS = [{"question": f"Colour of thing {i}?", "answer": ("red", "blue")[i % 2]} for i in range(60)]
 

@@ -25,7 +25,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.fingerprint import same_code, without_fingerprints
 from rlvrlab.record.files import write_rows
 from rlvrlab.record.run import read_config
-from rlvrlab.registry import HOMES, PYTHON, adopt, find, keys_of, kind_of, python_name, remember
+from rlvrlab.registry import HOMES, PYTHON, adopt, find, keys_of, kind_of, name_own, python_name, remember
 from rlvrlab.rewards.function import reward_class
 from rlvrlab.types import Environment, Problem
 
@@ -160,6 +160,7 @@ def _place(module: ModuleType | None, value: object, folder: Path) -> str | None
 
 def _data_file(env: str, data: Any, folder: Path, output: Path) -> Path:
     """The data as a file that the environment reads; rows are written beside the runs, so that these can be resumed."""
+    name_own(env, folder)
     if "path" not in keys_of(find("env", env, folder)):
         raise UserError(f"data: environment {env!r} makes its own problems; for yours take rlvrlab.environment(…)")
     if isinstance(data, str | Path):

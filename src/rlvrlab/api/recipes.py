@@ -18,6 +18,7 @@ from rlvrlab.recipe.load import Tables, extended, load_changed
 from rlvrlab.recipe.parse import Tree, flatten, parse_overrides, parse_toml, place, read_toml
 from rlvrlab.recipe.schema import Recipe
 from rlvrlab.recipe.shipped import recipe_file
+from rlvrlab.registry import name_own
 
 RecipeLike = str | PathLike[str] | Mapping[str, Any] | Resolved
 Overrides = str | Sequence[str] | Mapping[str, Any]
@@ -30,14 +31,22 @@ def load_recipe(recipe: RecipeLike, overrides: Overrides = ()) -> Resolved:
     if isinstance(recipe, Resolved) and not changes:
         return recipe
     tables, folder = _unchecked(recipe)
+    name_own(changes, folder, Path())
     return load_changed(tables, changes, folder)
 
 
 def _unchecked(recipe: RecipeLike) -> tuple[Tables, Path]:
     """A recipe's tables and folder; overrides and functions may still complete it, so nothing is checked yet."""
-    if isinstance(recipe, Resolved):
+    if isinstance(recipe, Resolved):  # of a run folder, perhaps, which gives no word for the files it names
         origins = {key: recipe.origins[key] for key, _ in flatten(recipe.given())}
         return Tables(recipe.given(), origins), recipe.folder
+    tables, folder = _written(recipe)
+    name_own(tables.tree, folder, Path())
+    return tables, folder
+
+
+def _written(recipe: str | PathLike[str] | Mapping[str, Any]) -> tuple[Tables, Path]:
+    """The same of a recipe that the caller has written."""
     if isinstance(recipe, Mapping):
         return extended(_tree(recipe), Path(), "dict"), Path()
     if is_toml_text(recipe):
@@ -83,6 +92,7 @@ def with_functions(recipe: RecipeLike, reward: Any, env: Any, data: Any, overrid
         tree[kind] = table
         origins = {key: origin for key, origin in origins.items() if not key.startswith(f"{kind}.")}
         origins |= {key: "python" for key, _ in flatten({kind: table})}
+    name_own([given, changes], folder, Path())
     return load_changed(Tables(tree, origins, sources), changes, folder)
 
 

@@ -27,7 +27,7 @@ from rlvrlab.record.files import read_lines, write_atomically
 from rlvrlab.record.headline import ACCEPTED, began, highest, percent, summarise, tested
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics, rollout_files
 from rlvrlab.record.summary import standing_warnings
-from rlvrlab.registry import PYTHON
+from rlvrlab.registry import PYTHON, name_own
 from rlvrlab.report.gather import gather
 from rlvrlab.report.page import page
 from rlvrlab.report.status import held_locks, state_of
@@ -75,13 +75,16 @@ class Run:
     """A run folder: what was trained, how it went, and what can be done with it."""
 
     @short_errors
-    def __init__(self, folder: Folder, *, reward: Any = None, env: Any = None) -> None:
+    def __init__(self, folder: Folder, *, reward: Any = None, env: Any = None, accept_code: bool = False) -> None:
         """Open a run by its folder, or below experiments/ by its name, a part of that, or "latest".
 
-        `reward` and `env` give back functions that it was trained with and that are in no file.
+        `reward` and `env` give back functions that it was trained with and that are in no file. `accept_code` lets the
+        Python files run that a folder of somebody else names.
         """
         self.folder = run_folder(os.fspath(folder))
-        read_config(self.folder)
+        config = read_config(self.folder)
+        if accept_code:
+            name_own(config.get("recipe"), Path(str(config.get("folder", "."))), Path())
         give_again(self.folder, reward, env)
 
     @property
@@ -148,7 +151,7 @@ class Run:
             why = "phases such as sft draw no answers in their steps, and record.rollouts=none stores none"
             raise UserError(f"{self.folder}: no rollouts of step {step}; there are {there} ({why})")
         wanted = list(files) if step is None else [step]
-        rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number])]
+        rows = [{"step": number, **row} for number in wanted for row in read_lines(files[number], answers=True)]
         return frame(rows) if as_frame else rows
 
     def evaluate(self, checkpoint: str = "last", **options: Any) -> Evaluation:

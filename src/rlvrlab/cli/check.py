@@ -14,7 +14,7 @@ from rlvrlab.cli.names import RECIPE, RECIPE_KEY
 from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.registry import find, is_own
+from rlvrlab.registry import find, is_own, name_own
 
 NEIGHBOURS_TRIED = 3
 """Right answers to other rows that a reward's check tries on the first one."""
@@ -180,6 +180,7 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     given: dict[str, Any] = {}
     for key, value in parse_overrides(keys).items():
         place(given, key, value)  # a key may be a table: of.type=code
+    name_own([name, given])
     known = fields(find(kind, name, Path()))
     needed = [f.name for f in known if f.init and f.default is MISSING and f.default_factory is MISSING]
     missing = [key for key in needed if key not in given]

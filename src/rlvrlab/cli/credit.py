@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from rlvrlab.cli.names import RUN_OR_OTHER
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import program_in
@@ -38,6 +38,7 @@ BAR = 8
 @click.option("-k", "budget", default=0, show_default=True, help="Steps examined per answer; 0 all.")
 @click.option("--segmentation", default="auto", show_default=True, help="auto, python, sql, turns, text or words.")
 @click.option("--output", type=click.Path(path_type=Path), help="Data of the heat map; RUN has analysis/credit.json.")
+@ACCEPT_CODE
 @AS_JSON
 def command(
     given: str, problem: Path | None, step: int | None, take: int, estimator: str, intervention: tuple[str, ...],
@@ -117,7 +118,7 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
         raise UserError(f"{folder}: no answers of step {chosen}; recorded: {min(recorded)} to {max(recorded)}")
     known = {problem.id: problem for problem in env.problems("train", data.train_size, data.seed)}
     rollouts: dict[tuple[str, str], Rollout] = {}
-    for row in read_lines(recorded[chosen]):
+    for row in read_lines(recorded[chosen], answers=True):
         if row["reward"] is None or len(rollouts) >= take or (row["problem"], row["completion"]) in rollouts:
             continue
         stored = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])

@@ -18,6 +18,8 @@ from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
+from rlvrlab.own_code import named_by_folder
+from rlvrlab.registry import name_own
 from rlvrlab.types import Environment
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     rlvr eval code path=HumanEval.jsonl.gz role_of=test --server URL --impossible conflicting
     """
     if resume is not None:
+        click.get_current_context().with_resource(named_by_folder())
         request = _stored_request(resume, request)
     kept = _evaluate(request, as_json)
     if as_json:
@@ -107,6 +110,7 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     from rlvrlab.record.sinks.base import sinks_of
 
     judge_at(request["judges"], request["plain_sandbox"])
+    name_own(request["sinks"])
     sinks_of(request["sinks"], "--sink")
     subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from rlvrlab.cli.names import RUN_AT
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UserError
 
@@ -29,6 +29,7 @@ TITLES = {
 @click.argument("run", type=RUN_AT, metavar="RUN[@CHECKPOINT]")
 @click.option("--problems", default=32, show_default=True, help="Training problems of each skill; 0 all.")
 @click.option("--length", default=0.3, show_default=True, help="Length of the step on each skill, in parameters.")
+@ACCEPT_CODE
 @AS_JSON
 def command(run: str, problems: int, length: float, as_json: bool) -> None:
     """Measure what a step on one skill does to the others.

@@ -84,7 +84,7 @@ def command(
 def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = None) -> Task:
     """A task file or a folder of tests, with other limits where they are given."""
     from rlvrlab.judge.task_forms import task_of
-    from rlvrlab.record.files import parsed
+    from rlvrlab.plain_json import parsed
 
     if path.is_dir():
         inputs = sorted(path.glob("*.in"))
@@ -93,7 +93,7 @@ def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = No
         form: Any = {"kind": "stdio", "tests": [(read_text(one), read_text(one.with_suffix(".out"))) for one in inputs]}
     else:
         try:
-            form = parsed(read_text(path))
+            form = parsed(read_text(path), answers=True)
         except ValueError as error:
             raise UserError(f"{path}: not JSON: {error}") from None
     try:

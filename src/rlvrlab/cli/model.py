@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from rlvrlab.cli.names import RUN_AT
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
 
 AT_ONCE, ROW = 32768, 2048
@@ -140,6 +140,7 @@ def _memory(update_gb: dict[str, float] | None) -> str:
 @click.argument("run", metavar="RUN[@best|last|STEP]", type=RUN_AT)
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="New folder for the model.")
 @click.option("--problems", type=click.IntRange(1), default=4, show_default=True, help="Held-out problems to re-score.")
+@ACCEPT_CODE
 @AS_JSON
 def export(run: str, output: Path, problems: int, as_json: bool) -> None:
     """Write a run's model as a folder of its own, with a model card, and prove that it loads.

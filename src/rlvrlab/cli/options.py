@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from rlvrlab.cli.names import RECIPE_KEY, RUN_AT, RUNS, RunWord
+from rlvrlab.own_code import accepting
 from rlvrlab.types import Role
 
 Command = Callable[..., Any]
@@ -83,11 +84,19 @@ def together(*options: Decorator) -> Decorator:
     return decorated
 
 
+def _accepted(ctx: click.Context, _: click.Parameter, given: bool) -> None:
+    if given:
+        ctx.with_resource(accepting())
+
+
 RUN = together(
     click.argument("run", default="", type=RunWord()),
     click.option("--folder", default=str(RUNS), show_default=True, type=click.Path(path_type=Path), help="Of runs."),
 )
 """A run by its folder or a part of its name; see `names.run_folder`."""
+ACCEPT_CODE = click.option("--accept-code", is_flag=True, expose_value=False, callback=_accepted,
+                           help="Run Python files that the folder names and you have never run.")  # fmt: skip
+"""For verbs that take plug-ins of a run folder; see `own_code`."""
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 SUBJECT = together(
     click.argument("what", required=False, metavar="[RECIPE|ENV]"),
@@ -118,6 +127,7 @@ def examination(*, roles: Sequence[Role], role: Role, logprobs: int) -> Decorato
         SUBJECT,
         click.option("--run", type=RUN_AT, metavar="RUN[@STEP]",
                      help="A run's policy: @last, @best, @20; @base before training."),
+        ACCEPT_CODE,
         click.option("--engine", metavar="NAME", help="A fresh engine; its keys as engine.KEY=VALUE."),
         SERVERS,
         click.option("--system-prompt", default="", help="A system message before every prompt (chat only)."),

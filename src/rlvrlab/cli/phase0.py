@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.errors import InfrastructureError, LabError, UserError
+from rlvrlab.own_code import named_by_folder
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder; one begun alike is gone on with.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with this folder; takes no other argument.")
 @click.option("--plan", "plan_only", is_flag=True, help="Say what would be asked, and ask nothing.")
+@ACCEPT_CODE
 @AS_JSON
 def command(file: Path | None, output: Path | None, resume: Path | None, plan_only: bool, as_json: bool) -> int:
     """Measure a baseline: one file, one command, one folder.
@@ -75,6 +77,7 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
     from rlvrlab.record.files import read_facts
 
     if resume is not None:
+        click.get_current_context().with_resource(named_by_folder())
         if file is not None or output is not None:
             raise UserError("--resume takes no other argument; the folder holds the plan it was begun with")
         info = read_facts(resume / joint.INFO, "restore it")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rlvrlab.cli.names import RUN_OR_OTHER
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError
 from rlvrlab.types import Environment, Problem
@@ -23,6 +23,7 @@ Items = Iterator[tuple["Problem", Mapping[str, Any]]]
 @click.command("rescore", short_help="Judge stored answers again.")
 @click.argument("folder", metavar="RUN|EVALUATION", type=RUN_OR_OTHER)
 @click.option("--step", type=int, help="Of a run: only this step's rollouts.")
+@ACCEPT_CODE
 @AS_JSON
 def command(folder: str, step: int | None, as_json: bool) -> int:
     """Judge stored answers again.
@@ -84,7 +85,7 @@ def _of_run(folder: Path, step: int | None) -> tuple[Environment, Items]:
 
     def items() -> Items:
         for path in files:
-            for row in read_lines(path):
+            for row in read_lines(path, answers=True):
                 given = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])
                 yield known.get(given.id, given), row
 

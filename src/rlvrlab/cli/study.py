@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab import plain_files
-from rlvrlab.cli.options import AS_JSON
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, together
 from rlvrlab.cli.printing import print_json, printable, printable_lines
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.own_code import named_by_folder
 
 if TYPE_CHECKING:
     from rlvrlab.study.board import Board
     from rlvrlab.study.load import StudyFile
     from rlvrlab.study.views import StageView, Survey
 
-STUDY = click.argument("study", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
+STUDY = together(click.argument("study", type=click.Path(path_type=Path), metavar="FILE|FOLDER"), ACCEPT_CODE)
 FOLDER = click.option("-o", "--output", "--folder", "folder", type=click.Path(path_type=Path),
                       help="Study folder [output/name of the file].")  # fmt: skip
 
@@ -209,7 +210,10 @@ def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
     from rlvrlab.recipe.shipped import named_file
     from rlvrlab.study.folder import find_study
 
-    file, home = find_study(named_file(study) or study)
+    path = named_file(study) or study
+    if path.is_dir():  # its study file is one that the folder names
+        click.get_current_context().with_resource(named_by_folder())
+    file, home = find_study(path)
     return file, folder or home
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from rlvrlab import plain_files
 from rlvrlab.cli.printing import print_json, printable, say, table
+from rlvrlab.plain_json import parsed
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState
@@ -60,7 +60,7 @@ class Live:
 
     def end(self, ended: Ended) -> None:
         """Say how the session ended, what was decided, and where to read more."""
-        made = json.loads(plain_files.read_text(ended.folder / "study.json"))
+        made = parsed(plain_files.read_text(ended.folder / "study.json"))
         if self._as_json:
             print_json({"folder": str(ended.folder), "result": ended.status, **made})
             return

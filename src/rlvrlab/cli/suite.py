@@ -17,7 +17,7 @@ from rich.text import Text
 
 from rlvrlab.cli.model_folders import engine_of_model, is_model
 from rlvrlab.cli.names import RUN_AT_OR_OTHER
-from rlvrlab.cli.options import AS_JSON, DEADLINE, SERVERS
+from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for answers and results [a new one].")
 @DEADLINE
 @click.option("--contamination", is_flag=True, help="Ask instead how much of each data set is known by heart.")
+@ACCEPT_CODE
 @AS_JSON
 def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> None:
     """Examine every model of a folder on a suite of data sets.

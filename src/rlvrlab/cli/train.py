@@ -16,6 +16,7 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
 from rlvrlab.notes import noting
+from rlvrlab.own_code import accepting
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--plan", is_flag=True, help="Show the resolved recipe, batch sizes and cost; run nothing.")
 @click.option("--resume", type=RunName(), metavar="RUN", help="Go on with this run; PHASE.steps=+100 makes it longer.")
 @click.option("--fork", is_flag=True, help="With --resume: a new run from its last checkpoint, if files were edited.")
-@click.option("--accept-code", is_flag=True, help="With --resume: go on with your own functions as they are now.")
+@click.option("--accept-code", is_flag=True, help="With --resume: go on with the functions of files as they are now.")
 @click.option("--engine", help="Train with this engine in place of the recipe's, e.g. verl.")
 @click.option("--address", help="With verl: the Ray cluster, e.g. auto or ray://HEAD:10001; none starts Ray here.")
 @click.option("--judge", "judges", multiple=True, help="With verl: a judge server's address; several share the work.")
@@ -54,6 +55,8 @@ def command(
     if resume is not None:
         if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
+        if accept_code:
+            click.get_current_context().with_resource(accepting())
         was_finished = read_info(folder).get("status") == "finished"
         resolved = _resumed(folder, words, fork, accept_code)
     elif fork or accept_code:

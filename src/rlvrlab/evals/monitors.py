@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.errors import UnknownName
 from rlvrlab.evals.hacks.signals import BACKWARD_SHARE, HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
+from rlvrlab.own_code import ForeignCode
 from rlvrlab.recipe.presets import PRESETS
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
@@ -93,7 +94,7 @@ def health_of(phase: object) -> tuple[str, ...]:
     """The ranges that hold in a phase that a record names; none where that name is not known here."""
     try:
         health: tuple[str, ...] = find("phase", str(phase)).health
-    except UnknownName:
+    except (UnknownName, ForeignCode):
         return ()
     return health
 

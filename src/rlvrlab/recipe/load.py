@@ -21,7 +21,7 @@ from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.recipe.shipped import recipe_file
 from rlvrlab.recipe.unset import unset
-from rlvrlab.registry import find, keys_of, names
+from rlvrlab.registry import find, keys_of, name_own, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
 OF_TREES = {"type": "tree"}
@@ -115,7 +115,9 @@ class Tables(NamedTuple):
 
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:
     """The same for tables that are read already, and changes by dotted key; `name` and `text` are their file's."""
-    return load_changed(extended(tree, folder, name, text), changes, folder)
+    tables = extended(tree, folder, name, text)
+    name_own([tables.tree, dict(changes)], folder, Path())
+    return load_changed(tables, changes, folder)
 
 
 def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:

@@ -21,6 +21,7 @@ import numpy as np
 
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, RunError
+from rlvrlab.plain_json import parsed
 
 
 def utc_now() -> str:
@@ -80,14 +81,6 @@ def write_atomically(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON so that a reader sees the old file or the new one."""
     write_atomically(path, json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
-
-
-def parsed(text: str) -> Any:
-    """JSON as values; whatever cannot be read is a ValueError, brackets within thousands of others too."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def read_facts(path: Path, remedy: str) -> dict[str, Any] | None:
@@ -172,15 +165,18 @@ class Lines(AbstractContextManager["Lines"]):
         self.close()
 
 
-def read_lines(path: Path, needs: Mapping[str, type] | None = None) -> list[dict[str, Any]]:
+def read_lines(path: Path, needs: Mapping[str, type] | None = None, *, answers: bool = False) -> list[dict[str, Any]]:
     """Every whole line; a torn last one is left out, a broken or foreign one before it is an error with its number.
 
-    `needs` are the keys, with their types, that every line of this file has.
+    `needs` are the keys, with their types, that every line of this file has. Lines of `answers` have whatever problems
+    and answers have, such as numbers of a thousand digits, which are damage elsewhere.
     """
-    return [row for _, row in numbered_lines(path, needs)]
+    return [row for _, row in numbered_lines(path, needs, answers=answers)]
 
 
-def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def numbered_lines(
+    path: Path, needs: Mapping[str, type] | None = None, *, answers: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """`read_lines` with the number of each line."""
     if not path.exists():
         return
@@ -189,7 +185,8 @@ def numbered_lines(path: Path, needs: Mapping[str, type] | None = None) -> Itera
         if not line.strip(b" \r\x00"):
             continue
         try:
-            row = parsed(line.decode())  # of bytes, json would look for their encoding line by line
+            text = line.decode()  # of bytes, json would look for their encoding line by line
+            row = parsed(text, answers=answers)
         except ValueError:
             if number == len(lines):
                 return

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.plain_json import count, share
 from rlvrlab.record.evaluation import METRICS
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.final import examined_of, final_step, standing
@@ -106,9 +107,9 @@ def _cards(folder: Path) -> list[tuple[Rank, Headline]]:
     for path in sorted(files, key=lambda path: int(numbered[path])):
         card = read_facts(path, "remove it; a resume makes it again") or {}
         metrics = card.get("metrics")
-        if isinstance(metrics, dict) and "accepted_at_1" in metrics and not card.get("control"):
-            rank = (True, metrics.get("problems") or 0, True, 1, int(numbered[path]))
-            found.append((rank, _headline(metrics, int(card.get("step") or 0), path.relative_to(folder))))
+        made = _headline(metrics, count(card.get("step")) or 0, path.relative_to(folder))
+        if made is not None and not card.get("control"):
+            found.append(((True, made.problems or 0, True, 1, int(numbered[path])), made))
     return found
 
 
@@ -119,15 +120,20 @@ def _evaluated(folder: Path) -> list[tuple[Rank, Headline]]:
         by_data = read_facts(one.folder / METRICS, "evaluate again") or {}
         metrics = by_data.get(one.facts["data"])
         own, on_test, problems, greedy, order = one.rank
-        if on_test and one.step and isinstance(metrics, dict) and "accepted_at_1" in metrics:
-            made = _headline(metrics, one.step, (one.folder / METRICS).relative_to(folder))
+        made = _headline(metrics, one.step, (one.folder / METRICS).relative_to(folder)) if one.step else None
+        if on_test and made is not None:
             found.append(((own, problems, greedy, 0, order), made._replace(whole=one.info.get("part_of"))))
     return found
 
 
-def _headline(metrics: dict[str, Any], step: int, source: Path) -> Headline:
-    low, high = metrics["accepted_at_1_low"], metrics["accepted_at_1_high"]
-    return Headline("test", metrics["accepted_at_1"], low, high, metrics.get("problems"), step, source.as_posix())
+def _headline(metrics: Any, step: int, source: Path) -> Headline | None:
+    """What was measured; None where it is not there, or no share with its bounds."""
+    if not isinstance(metrics, dict):
+        return None
+    accuracy, low, high = (share(metrics.get(f"accepted_at_1{bound}")) for bound in ("", "_low", "_high"))
+    if accuracy is None or low is None or high is None:
+        return None
+    return Headline("test", accuracy, low, high, count(metrics.get("problems")), step, source.as_posix())
 
 
 def summarise(folder: Path) -> dict[str, Any]:

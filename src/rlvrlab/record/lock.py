@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlvrlab.errors import RunError, RunLocked
-from rlvrlab.record.files import StorageError, parsed
+from rlvrlab.plain_json import parsed
+from rlvrlab.record.files import StorageError
 
 
 class Lock:

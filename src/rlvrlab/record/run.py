@@ -23,11 +23,11 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import RunError, UserError
+from rlvrlab.plain_json import parsed
 from rlvrlab.record.files import (
     Lines,
     StorageError,
     mend_tail,
-    parsed,
     read_facts,
     read_lines,
     refuse_schema,

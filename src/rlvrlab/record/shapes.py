@@ -44,7 +44,7 @@ def refuse_other(kind: type[BaseModel], value: object, where: str, remedy: str =
 def read_records(path: Path, kind: type[Record], remedy: str = "remove the line") -> list[dict[str, Any]]:
     """Every line of a log, each of which is such a record."""
     rows = []
-    for number, row in numbered_lines(path):
+    for number, row in numbered_lines(path, answers=True):
         refuse_other(kind, row, f"{path}:{number}", remedy)
         rows.append(row)
     return rows

@@ -6,7 +6,6 @@ was replaced, was rewound by a resume: it is read again from its beginning.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rlvrlab import plain_files
+from rlvrlab.plain_json import parsed
 
 BLOCK = 1 << 20
 """Bytes read at once."""
@@ -32,7 +32,7 @@ class Follower:
     """Bytes already given out."""
     inode: int = 0
     """Inode of the file that `position` belongs to; 0 accepts whichever file is there."""
-    decode: Callable[[bytes], Any] = json.loads
+    decode: Callable[[bytes], Any] = parsed
     """Turns the bytes of a line into a row."""
     rewound: bool = field(default=False, init=False)
     """Whether the last read started again at the beginning of the file."""
@@ -69,7 +69,7 @@ class Follower:
             self.position = start + place + 1
 
 
-def parse(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> list[Row]:
+def parse(data: bytes, decode: Callable[[bytes], Any] = parsed) -> list[Row]:
     """The JSON tables among the lines; whatever else there is is passed over."""
     rows = []
     for line in data.split(b"\n"):

@@ -17,8 +17,9 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError
+from rlvrlab.plain_json import LARGEST_COUNT, count, number, parsed, share
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
-from rlvrlab.record.files import parsed, refuse_schema
+from rlvrlab.record.files import refuse_schema
 from rlvrlab.record.headline import tested
 from rlvrlab.record.run import SCHEMA as RUN_SCHEMA
 from rlvrlab.record.summary import accuracy_of
@@ -30,8 +31,9 @@ DEPTH = 3
 """How far below a folder runs are looked for: experiments/study/arm/run."""
 WINDOWS, WINDOW = 12, 16 << 10
 """How many places of logs/metrics.jsonl are read, and how many bytes at each."""
-TOKENS = re.compile(rb'"response_length/mean": ([0-9.e+-]+).*?"groups/collected": ([0-9.e+-]+)')
-"""Finds mean length and groups in a metrics line; with the group size, they give the number of generated tokens."""
+LENGTH = re.compile(rb'"response_length/mean": ([0-9.e+-]{1,32})')
+GROUPS = re.compile(rb'"groups/collected": ([0-9.e+-]{1,32})')
+"""Find mean length and groups in a metrics line; with the group size, they give the number of generated tokens."""
 LARGEST = 4 << 20
 """A JSON file of more bytes than this is not read for a list."""
 SIGNS = (
@@ -146,10 +148,11 @@ def kind_at(folder: Path) -> str:
 def held_out(row: Row) -> dict[str, float] | None:
     """The held-out accuracy in a metrics line, where it is there with both bounds."""
     try:
-        accuracy = accuracy_of(row)
-        return None if accuracy is None else {name: float(value) for name, value in accuracy.items()}
-    except (KeyError, TypeError, ValueError):
+        measured = accuracy_of(row)
+    except KeyError:
         return None
+    known = {name: exact for name, value in (measured or {}).items() if (exact := share(value)) is not None}
+    return known if measured and len(known) == len(measured) else None
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
@@ -174,18 +177,17 @@ def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held]
     evaluated = parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))  # parsing all takes too long
     measured = [(row, accuracy) for row in evaluated if (accuracy := held_out(row))]
     key = next((k for k in measured[-1][0] if k.startswith("val-core/") and k.endswith("/acc")), "") if measured else ""
-    steps = [recipe.get("phase_tables", {}).get(phase, {}).get("steps") for phase in recipe.get("phases", [])]
-    n = recipe.get("rollout", {}).get("n", 0)
-    counts = [match.groups() for line in seen.lines if (match := TOKENS.search(line))]
-    generated = [float(length) * float(groups) * n for length, groups in counts]
+    steps = [count(recipe.get("phase_tables", {}).get(phase, {}).get("steps")) for phase in recipe.get("phases", [])]
+    n = count(recipe.get("rollout", {}).get("n")) or 0
+    generated = [answers * n for line in seen.lines if (answers := _written_tokens(line)) is not None]
     return Entry(
         folder,
         name,
         "run",
-        state_of(folder, info, held, last.get("time/step_s") or 0.0),
+        state_of(folder, info, held, number(last.get("time/step_s")) or 0.0),
         phase=str(last.get("phase", "")),
-        step=_whole(last.get("step")),
-        steps=sum(steps) if steps and all(isinstance(n, int) for n in steps) else None,
+        step=count(last.get("step")),
+        steps=sum(known) if steps and len(known := [n for n in steps if n is not None]) == len(steps) else None,
         metric=measured[-1][1] if measured else None,
         metric_name=key,
         test=_tested(folder),
@@ -194,7 +196,7 @@ def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held]
         tokens_exact=seen.share == 1,
         tags=read_tags(folder),
         about=str(recipe.get("question") or ""),
-        seed=_whole(recipe.get("seed")),
+        seed=count(recipe.get("seed")),
         **_times(folder, info),
     )
 
@@ -203,12 +205,24 @@ def _tested(folder: Path) -> dict[str, float] | None:
     """The test result of a run; one that cannot be read is said on the run's own page."""
     with suppress(LabError, KeyError, TypeError, ValueError):
         if found := tested(folder):
-            return {"accuracy": found.accuracy, "low": found.low, "high": found.high}
+            return _accuracy(found.accuracy, found.low, found.high)
     return None
 
 
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
+def _accuracy(accuracy: Any, low: Any, high: Any) -> dict[str, Any] | None:
+    """What a list shows of a share and its interval; None where it is no share."""
+    exact = share(accuracy)
+    return None if exact is None else {"accuracy": exact, "low": share(low), "high": share(high)}
+
+
+def _written_tokens(line: bytes) -> float | None:
+    """Mean length times groups of a metrics line; None where it does not have both."""
+    found = [match[1] for match in (LENGTH.search(line), GROUPS.search(line)) if match]
+    try:
+        length, groups = (number(float(text), 0, LARGEST_COUNT) for text in found)
+    except ValueError:
+        return None
+    return None if length is None or groups is None else length * groups
 
 
 def _evaluation_entry(folder: Path, name: str, info: Row, held: list[Held] | None) -> Entry:
@@ -216,21 +230,22 @@ def _evaluation_entry(folder: Path, name: str, info: Row, held: list[Held] | Non
     by_data = read_table(folder / "metrics.json")
     data = str(examined.get("data", ""))
     metrics: Row = by_data.get(data) or next(iter(by_data.values()), {})
-    share = metrics.get("accepted_at_1")
-    bounds = {"low": metrics.get("accepted_at_1_low"), "high": metrics.get("accepted_at_1_high")}
+    asked = [metrics.get(f"accepted_at_1{bound}") for bound in ("", "_low", "_high")]
+    accuracy = _accuracy(*asked)
     protocol = examined.get("protocol", {}).get("name", "")
-    count, length = metrics.get("samples"), metrics.get("avg_gen_tokens")
+    answers, length = count(metrics.get("samples")), number(metrics.get("avg_gen_tokens"), 0, LARGEST_COUNT)
     return Entry(
         folder,
         name,
         "evaluation",
         state_of(folder, info, held),
-        metric=None if share is None else {"accuracy": share, **bounds},
+        metric=accuracy,
         metric_name="accepted_at_1",
-        test=None if share is None or examined.get("roles") != ["test"] else {"accuracy": share, **bounds},
-        tokens=round(count * length) if count and length is not None else None,
+        test=accuracy if examined.get("roles") == ["test"] else None,
+        tokens=round(answers * length) if answers and length is not None else None,
         tags=read_tags(folder),
         about=f"{protocol} on {data}",
+        note="" if asked[0] is None or accuracy else "metrics.json: accepted_at_1 is no share",
         **_times(folder, info),
     )
 

@@ -39,7 +39,13 @@ def fork(folder: Path, observe: Observer, command: Sequence[str], *, accept_code
 
 def accept_code(folder: Path) -> None:
     """Take the user's own functions as they are now for the rest of a run; the change is recorded."""
-    if on_verl(resolved_of(folder, accept_code=True)):
+    from rlvrlab.record.run import read_config
+    from rlvrlab.train.integrity import changed_code
+
+    now = resolved_of(folder, accept_code=True)
+    if on_verl(now):
+        if not changed_code(read_config(folder)["recipe"], now.recipe.model_dump()):
+            return
         raise UserError(f"{folder}: verl's workers have the functions of its start; start a new run")
     session.accept_code(folder)
 

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from rlvrlab import plain_files
 from rlvrlab.errors import UserError
+from rlvrlab.plain_json import parsed
 from rlvrlab.record.files import (
     Lines,
     StorageError,
     numbered_lines,
-    parsed,
     read_facts,
     read_lines,
     refuse_schema,

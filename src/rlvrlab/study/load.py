@@ -219,6 +219,7 @@ def _suite(where: str, name: str, suite: Suite, folder: Path) -> Iterator[str]:
             if not isinstance(suite.env.get("type"), str):
                 yield f'{where}.env: needs `type = "NAME"`'
             else:
+                registry.name_own(suite.env, folder, Path())
                 instantiate("env", suite.env, folder)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, LabError, RunError, RunLocked
 from rlvrlab.fate import share_fate
-from rlvrlab.record.files import parsed, write_json
+from rlvrlab.plain_json import parsed
+from rlvrlab.record.files import write_json
 from rlvrlab.record.lock import Lock
 from rlvrlab.record.shapes import Record, refuse_other
 

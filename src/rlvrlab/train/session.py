@@ -18,6 +18,7 @@ from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.record.sinks.base import Sinks, find_sinks
+from rlvrlab.registry import name_own
 from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.checks import (
     hidden_keys,
@@ -134,6 +135,7 @@ def resolved_of(folder: Path, *, accept_code: bool = False) -> Resolved:
     if accept_code:
         from rlvrlab.fingerprint import without_fingerprints
 
+        name_own(given, home, Path())
         given = without_fingerprints(given)
     again = resolve(given, {}, home)
     return Resolved(again.recipe, origins, again.folder)

@@ -11,11 +11,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from rlvrlab import plain_files
 from rlvrlab.batch import Floats, Ints, TokenBatch, add_metrics, micro_batches
 from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective
+from rlvrlab.engines.toy.arrays import read_arrays, read_vectors
 from rlvrlab.engines.toy.features import ToyTokenizer, contexts_of, view_prompts
 from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, from_logits, log_softmax, sample
 from rlvrlab.errors import CheckpointError
+from rlvrlab.plain_json import count, parsed
 from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
@@ -255,15 +258,18 @@ class ToyEngine:
 
     def load(self, folder: Path) -> None:
         """Refuses weights of another size."""
-        facts = json.loads((folder / "toy.json").read_text())
-        if facts["size"] != self.layout.size:
-            raise CheckpointError(f"{folder}: {facts['size']} parameters, this recipe's engine has {self.layout.size}")
-        with np.load(folder / "toy.npz", allow_pickle=False) as arrays:
-            stored = {name: arrays[name] for name in arrays.files}
+        size, version = _facts(folder / "toy.json")
+        if size != self.layout.size:
+            raise CheckpointError(f"{folder}: {size} parameters, this recipe's engine has {self.layout.size}")
+        shapes: dict[str, list[tuple[int, ...]]] = {name: [self.theta.shape] for name in ("theta", "reference")}
+        shapes["critic"] = [self.critic.shape]
+        for prefix, one in (("optimizer.", self.theta), ("critic_optimizer.", self.critic)):
+            shapes |= {f"{prefix}first": [(one.size,)], f"{prefix}second": [(one.size,), (0,)], f"{prefix}count": [()]}
+        stored = read_arrays(folder / "toy.npz", shapes)
         self.theta, self.reference, self.critic = stored["theta"], stored["reference"], stored["critic"]
         self._optimizer.restore(_under("optimizer.", stored))
         self._critic_optimizer.restore(_under("critic_optimizer.", stored))
-        self.version = facts["version"]
+        self.version = version
 
     def save_vectors(self, folder: Path, vectors: Mapping[str, Floats]) -> None:
         """One npz without pickle."""
@@ -272,8 +278,7 @@ class ToyEngine:
 
     def load_vectors(self, folder: Path) -> dict[str, Floats]:
         """Back from it."""
-        with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        return read_vectors(folder / "vectors.npz", self.layout.size)
 
     def _forward(self, batch: TokenBatch, theta: Floats) -> Forward:
         inputs, where, token_N = self._inputs(batch)
@@ -294,6 +299,18 @@ class ToyEngine:
         c = contexts_of(batch, view)
         inputs = Inputs.of(c.dense_ND, c.slots_NM, c.position_N, c.shape_N, self.layout)
         return inputs, (c.row_N, c.column_N), c.token_N
+
+
+def _facts(path: Path) -> tuple[int, int]:
+    """Size and version in toy.json."""
+    try:
+        facts = parsed(plain_files.read_text(path))
+        size, version = count(facts["size"]), count(facts["version"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}); restore it") from None
+    if size is None or version is None:
+        raise CheckpointError(f"{path}: size and version are not whole numbers; restore it")
+    return size, version
 
 
 def _combine(vectors: Sequence[Floats], weights: Sequence[float]) -> Floats:

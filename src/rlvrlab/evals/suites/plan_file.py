@@ -44,6 +44,7 @@ from rlvrlab.randomness import shuffled
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import line_of, parse_toml, read_toml
 from rlvrlab.recipe.schema import NAME
+from rlvrlab.registry import name_own
 from rlvrlab.types import Count, CountOrZero, Environment, Positive, Problem, Role
 
 USUAL_SIZE = 200
@@ -218,6 +219,7 @@ class PlanFile:
 def read_plan(path: Path) -> PlanFile:
     """Read and check a plan; all that is wrong with it is said at once."""
     tree, text = read_toml(path)
+    name_own(tree, path.resolve().parent, Path())
     return _checked(tree, text, path, path.resolve().parent)
 
 

@@ -8,15 +8,15 @@ was said, so `judged` skips prompt, completion and tokens where a line is laid o
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from rlvrlab import plain_files
+from rlvrlab import plain_files, plain_json
 from rlvrlab.errors import LabError
+from rlvrlab.plain_json import LARGEST, has_long_digits, parsed, refuse_depth
 from rlvrlab.record.files import refuse_schema
 
 Section = dict[str, Any]
@@ -129,12 +129,10 @@ def place(file: str, line: int | None = None, step: Any = None, key: str | None 
 
 
 def number(value: Any) -> float | None:
-    """`value` as a float where it is a finite number, else None."""
+    """`value` as a float where it is a number that can be shown, else None."""
     if type(value) is float:  # nearly always, and a run has many
-        return value if math.isfinite(value) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+        return value if -LARGEST <= value <= LARGEST else None
+    return plain_json.number(value)
 
 
 def rounded(value: Any, digits: int = 5) -> float | None:
@@ -164,11 +162,15 @@ def _short(error: Exception) -> str:
 
 
 def decoded(line: bytes) -> Any:
-    """Any JSON; the standard library has the last word on what is valid (half a surrogate pair is)."""
+    """Any JSON within bounds; the standard library has the last word on what is valid (half a surrogate pair is)."""
+    if has_long_digits(line):
+        return parsed(line)
     try:
-        return from_json(line)
+        value = from_json(line)
     except ValueError:
-        return json.loads(line)
+        return parsed(line)
+    refuse_depth(line, value)
+    return value
 
 
 def judged(line: bytes) -> Any:
@@ -183,7 +185,7 @@ def judged(line: bytes) -> Any:
     end = line.find(b"]", tokens)
     if 0 < texts < tokens < end:
         try:
-            row = from_json(line[:texts] + line[end + 1 :])
+            row = decoded(line[:texts] + line[end + 1 :])
         except ValueError:
             row = {}
         if row.keys() >= NEEDED and "tokens" not in row:

@@ -18,8 +18,10 @@ from typing import NamedTuple
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import from_row, to_row
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.plain_json import parsed
 from rlvrlab.recipe import Recipe, Resolved, resolve
-from rlvrlab.record.files import parsed, refuse_schema, write_json
+from rlvrlab.record.files import refuse_schema, write_json
+from rlvrlab.registry import name_own
 from rlvrlab.rewards.total import paid
 from rlvrlab.train.lab import build_problems
 from rlvrlab.types import Completion, Environment, Problem, Reward, RewardFunction, Verdict
@@ -52,6 +54,7 @@ class Scorer:
             config = parsed(path.read_text(encoding="utf-8"))
             refuse_schema(config, SCHEMA, path)
             given = {key: value for key, value in config["recipe"].items() if value is not None}
+            name_own(given, Path(config["folder"]), Path())  # whoever runs the export's own scripts trusts it
             return resolve(given, {}, Path(config["folder"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path}: not an exported recipe ({error}); export it again") from None
@@ -63,7 +66,7 @@ class Scorer:
     def problem_of(self, row: str) -> Problem:
         """The problem in the column of ours, which the trainer hands back as text."""
         try:
-            known = parsed(row)
+            known = parsed(row, answers=True)
         except (ValueError, TypeError) as error:
             raise UserError(f"{COLUMN}: not a problem of ours ({error}); export the recipe again") from None
         if not isinstance(known, dict):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import ModelUnavailable, UserError
+from rlvrlab.own_code import name_file
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
 from rlvrlab.scale.exports.folder import filled, with_model
@@ -72,6 +73,7 @@ def prepare(job: Job, lab: Lab, wanted: Settings) -> None:
     write_atomically(job.folder / "reward.py", REWARD)
     lines = [override(key, value) for key, value in wanted.items()]
     write_atomically(job.folder / OVERRIDES, "\n".join(lines) + "\n")
+    name_file(job.folder / OVERRIDES)  # verl imports files that it names
 
 
 def check(wanted: Settings) -> str:

@@ -13,10 +13,11 @@ from rlvrlab.data.rows import from_row
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
+from rlvrlab.plain_json import parsed
 from rlvrlab.recipe import Resolved, resolve
-from rlvrlab.record.files import parsed, refuse_schema, write_json
+from rlvrlab.record.files import refuse_schema, write_json
 from rlvrlab.record.redact import redact
-from rlvrlab.registry import find
+from rlvrlab.registry import find, name_own
 from rlvrlab.scale.verl import PLAN
 from rlvrlab.train.phases.base import OnlinePhase
 from rlvrlab.types import Environment, Problem, RewardFunction
@@ -47,13 +48,15 @@ class Job:
         write_json(self.folder / FILE, content)
 
     @classmethod
-    def read(cls, folder: Path) -> Job:
-        """Back from plan.json."""
+    def read(cls, folder: Path, *, launched: bool = False) -> Job:
+        """Back from plan.json; what it names may be imported where a launch of the user's reads it (`launched`)."""
         try:
             content = parsed((folder / FILE).read_text(encoding="utf-8"))
             refuse_schema(content, SCHEMA, folder / FILE)
             config = content["config"]
             given = {key: value for key, value in config["recipe"].items() if value is not None}
+            if launched:
+                name_own(given, Path(config["folder"]), Path())
             again = resolve(given, {}, Path(config["folder"]))
             judges, origins = tuple(map(str, content["judges"])), dict(config["origins"])
             memory = {skill: [(str(p), str(a)) for p, a in rows] for skill, rows in content["memory"].items()}
@@ -110,7 +113,7 @@ def current() -> Job:
     folder = os.environ.get(PLAN)
     if not folder:
         raise UserError(f"the environment variable {PLAN} is not set: verl was not started by a launch script of ours")
-    return Job.read(Path(folder))
+    return Job.read(Path(folder), launched=True)
 
 
 def has_job() -> bool:

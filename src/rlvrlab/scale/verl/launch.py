@@ -18,8 +18,10 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from rlvrlab.errors import InfrastructureError, RunTouched, UserError
+from rlvrlab.own_code import refuse_foreign
 from rlvrlab.randomness import key_bits
 from rlvrlab.recipe import Resolved
+from rlvrlab.record.files import write_atomically
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.seal import changed_config
@@ -34,6 +36,7 @@ from rlvrlab.scale.verl.follow import Follower, on_record
 from rlvrlab.scale.verl.job import Job
 from rlvrlab.scale.verl.keys import ROLLOUT, Settings, settings
 from rlvrlab.scale.verl.refusals import online_phase
+from rlvrlab.scale.verl.scripts import REWARD
 from rlvrlab.scale.verl.spelling import override
 from rlvrlab.scale.verl.validate import INSTALL
 from rlvrlab.train import run_folder
@@ -87,6 +90,8 @@ def resume(folder: Path, observe: Observer) -> Ended:
         if edited := changed_config(folder, []):
             raise RunTouched(f"{edited}; restore it")
         job = Job.read(_home(folder))
+        refuse_foreign(job.folder / OVERRIDES)
+        write_atomically(job.folder / "reward.py", REWARD)  # verl imports it
         lab = ready_lab(job.resolved)
         run_folder.check_data(folder, lab)
         mended = mend_tracker(job.folder / "checkpoints", folder / "checkpoints")

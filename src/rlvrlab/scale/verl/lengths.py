@@ -78,7 +78,7 @@ def _tokenizer(model: str, fetch: bool) -> Any:
 def main(arguments: Sequence[str]) -> int:
     """Exit code 2 and one line where a prompt is too long."""
     try:
-        job = Job.read(Path(arguments[0]))
+        job = Job.read(Path(arguments[0]), launched=True)
         found = check_lengths(job.resolved, list(job.problems.values()), fetch=True)
     except LabError as error:
         print(f"error: {error}", file=sys.stderr)

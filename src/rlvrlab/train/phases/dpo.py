@@ -98,7 +98,7 @@ class DpoPhase(Phase):
         elif not path.exists():
             asked = lab.problems_at("dpo", 0, min(self.problems, len(lab.train)))
             write_rows(path, self.own_pairs(lab.ask(asked, (lab.recipe.seed, "dpo"))))
-        pairs = read_lines(path)
+        pairs = read_lines(path, answers=True)
         if not pairs:
             raise NothingToLearn(f"dpo: {NO_PAIRS[self.pairs]}; do SFT first or raise dpo.problems")
         return pairs

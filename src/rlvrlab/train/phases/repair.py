@@ -65,7 +65,7 @@ class RepairPhase(Phase):
         path = artifacts / PAIRS
         if not path.exists():
             write_rows(path, self._pairs(lab))
-        rows = read_lines(path)
+        rows = read_lines(path, answers=True)
         turns = {turn: [row for row in rows if row["turn"] == turn] for turn in (0, 1)}
         if not turns[1]:
             words = "no problem got both right and wrong answers; train first or raise repair.problems"

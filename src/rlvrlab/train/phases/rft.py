@@ -46,7 +46,7 @@ class RftPhase(Imitation):
                 for r in right.values()
             ]
             write_rows(path, rows)
-        examples = read_lines(path)
+        examples = read_lines(path, answers=True)
         if not examples:
             raise NothingToLearn(
                 "rft: the policy solved none of the problems itself; do SFT first or raise rft.problems"
