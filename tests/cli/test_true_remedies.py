@@ -40,7 +40,7 @@ def test_missing_files_are_told_with_the_commands_that_write_them_there(run) -> 
     folder = told.partition("/mbpp_train.jsonl")[0].split()[-1]
     for command in ("mbpp", "mbpp --env code_repair", "mbpp --env code_reasoning", "sql"):
         assert f"`rlvr data prepare {command} -o {folder}`" in told
-    assert how_to_make([Path("a b/mine.parquet")]) == "`rlvr data prepare WHAT --to parquet -o 'a b'`"
+    assert how_to_make([Path("a b/rows_of_nobody.parquet")]) == "`rlvr data prepare WHAT --to parquet -o 'a b'`"
 
 
 def test_a_run_whose_file_is_missing_says_the_same(run, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ TASKS: list[tuple[Any, dict[str, Any]]] = [
     (SqlTask("a", "b"), {
         "database": "c", "gold": "c", "twins": ("c",), "engine": "duckdb", "float_tolerance": 0.5, "most_rows": 9,
     }),
-    (MathTask("1"), {"gold": "2", "percent": True, "cents": True}),
+    (MathTask("1"), {"gold": "2", "percent": True, "cents": True, "imaginary": True}),
 ]  # fmt: skip
 
 

@@ -73,21 +73,37 @@ def test_all_gone_is_waited_for_and_then_a_clear_stop() -> None:
 
 
 @pytest.mark.slow
-def test_training_stops_without_zero_rewards_and_resumes(tmp_path: Path) -> None:
+def test_training_does_not_begin_without_its_judge(tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text(RECIPE)
     server = JudgeProcess()
     server.kill()
-    env = {"RLVR_JUDGE": server.url, "RLVR_JUDGE_WAIT_S": "1"}
-    done = rlvr("train", "r.toml", folder=tmp_path, **env)
+    done = rlvr("train", "r.toml", folder=tmp_path, RLVR_JUDGE=server.url, RLVR_JUDGE_WAIT_S="1")
+    assert done.returncode == 1 and "error: no judge server has answered for 1 s" in done.stderr
+    assert not (tmp_path / "experiments").exists()
+
+
+@pytest.mark.slow
+def test_training_stops_without_zero_rewards_and_resumes(tmp_path: Path) -> None:
+    (tmp_path / "r.toml").write_text(RECIPE.replace("steps = 2", "steps = 150"))
+    server = JudgeProcess()
+
+    def kill_after_the_first_step() -> None:
+        while not list(tmp_path.glob("experiments/*/rollouts/step_*")):
+            time.sleep(0.01)
+        server.kill()
+
+    killing = threading.Thread(target=kill_after_the_first_step)
+    killing.start()
+    done = rlvr("train", "r.toml", folder=tmp_path, RLVR_JUDGE=server.url, RLVR_JUDGE_WAIT_S="1")
+    killing.join()
     assert done.returncode == 1 and "error: no judge server has answered for 1 s" in done.stderr
     run = next((tmp_path / "experiments").iterdir())
-    assert not [path for path in (run / "rollouts").glob("*") if path.stat().st_size]
     assert json.loads((run / "run_info.json").read_text())["status"] == "failed"
     with JudgeProcess(port=server.port):
         again = rlvr("train", "--resume", str(run), folder=tmp_path, RLVR_JUDGE=server.url)
     assert again.returncode == 0, again.stderr
     rows = [json.loads(line) for path in (run / "rollouts").iterdir() for line in path.read_text().splitlines()]
-    assert rows and all(row["correct"] is not None for row in rows)
+    assert len(rows) == 150 * 2 * 2 and all(row["correct"] is not None for row in rows)
 
 
 @pytest.mark.slow

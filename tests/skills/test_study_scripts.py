@@ -11,6 +11,7 @@ import pytest
 
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.load import instantiate
+from rlvrlab.registry import name_own
 from rlvrlab.train.lab import build_lab
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -78,7 +79,9 @@ def test_a_start_of_nano_is_a_model_that_runs_begin_with(tmp_path: Path, monkeyp
 
 @pytest.mark.slow
 def test_short_sql_is_judged_as_sql() -> None:
-    env = instantiate("env", {"type": f"{STUDIES / 'interference' / 'short_sql.py'}:ShortSql", "levels": [1]}, Path())
+    named = f"{STUDIES / 'interference' / 'short_sql.py'}:ShortSql"
+    name_own(named)
+    env = instantiate("env", {"type": named, "levels": [1]}, Path())
     problems = env.problems("train", 3, 0)
     assert all(one.prompt.startswith("#sql ") and "CREATE" not in one.prompt for one in problems)
     assert [v.correct for v in env.verify_many([(one, env.gold(one)) for one in problems])] == [True] * 3

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
-MOST = 111
+MOST = 114
 """Modules of rlvrlab in a toy run, its packages counted; whoever raises this makes every start longer."""
 UNUSED = (
     "rlvrlab.credit", "rlvrlab.train.credit", "rlvrlab.surgery", "rlvrlab.train.surgery", "rlvrlab.judge.jail",

@@ -20,7 +20,6 @@ from rlvrlab.recipe.parse import MAX_BYTES, NULL, Tree, flatten, line_of, parse_
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.recipe.shipped import recipe_file
-from rlvrlab.recipe.unset import unset
 from rlvrlab.registry import find, keys_of, name_own, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
@@ -318,6 +317,8 @@ def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], fol
                     del origins[full]
     for key, value in changes.items():
         if value is None:
+            from rlvrlab.recipe.unset import unset
+
             unset(tree, origins, key, folder)
         else:
             place(tree, key, value)

@@ -10,7 +10,6 @@ from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
 from rlvrlab.notes import note
 from rlvrlab.recipe import Recipe, Resolved
-from rlvrlab.recipe.meant import either
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.redact import HIDDEN, redact
@@ -113,6 +112,7 @@ def check_phases(has: Supplies) -> None:
 
 def _check_guard(has: Supplies, guard: Guard, phase: Phase, stages: Sequence[Stage]) -> None:
     """A guard must name skills that there are, and have something to protect in some stage."""
+    from rlvrlab.recipe.meant import either
     from rlvrlab.train.protocols.base import check_skills
 
     check_skills("guard.protected", guard.protected, has.train)
