@@ -26,7 +26,7 @@ from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.record.facts import machine, package_versions
 
-WAYS = ("flash", "adapters", "head", "layers")
+WAYS = ("flash", "adapters", "head", "layers", "blocks")
 TRIED = {"plain": (), "plain, again": (), **{way: (way,) for way in WAYS}, "all": WAYS}
 SPREAD = 0.01
 """Of what is added to the trained parameters: an adapter that is still zero would hide half of its gradient."""

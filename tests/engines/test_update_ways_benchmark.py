@@ -22,7 +22,7 @@ def test_every_way_is_tried_beside_the_plain_ones(monkeypatch: pytest.MonkeyPatc
     )
     update_ways.main()
     told = json.loads(file.read_text())["ways"]
-    assert list(told) == ["plain", "plain, again", "flash", "adapters", "head", "layers", "all"]
+    assert list(told) == ["plain", "plain, again", "flash", "adapters", "head", "layers", "blocks", "all"]
     assert told["adapters"]["taken"]["adapters"] > 0 and told["plain"]["taken"]["adapters"] == 0
     assert all(one["apart"] < 1e-4 and one["cosine"] > 0.9999 and len(one["seconds"]) == 1 for one in told.values())
     assert told["plain, again"]["apart"] == 0.0

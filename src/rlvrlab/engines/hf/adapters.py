@@ -45,11 +45,9 @@ class Adapted(Function):  # type: ignore[misc]
 
 def take_over(model: Any) -> int:
     """Give every plain LoRA layer of a model this arithmetic; how many there are."""
-    from peft.tuners.lora.layer import Linear
-
     count = 0
     for module in model.modules():
-        if type(module) is Linear and _is_plain(module):
+        if is_adapted(module) and is_plain(module):
             module.forward = _Forward(module)
             count += 1
     return count
@@ -78,7 +76,14 @@ class _Forward:
         return Adapted.apply(x, base.weight, base.bias, down, up, module.scaling[name])
 
 
-def _is_plain(module: Any) -> bool:
+def is_adapted(module: Any) -> bool:
+    """Is this PEFT's linear layer with adapters?"""
+    from peft.tuners.lora.layer import Linear
+
+    return type(module) is Linear
+
+
+def is_plain(module: Any) -> bool:
     """One adapter, no dropout, no bias of its own, no variant, on a linear layer that is frozen."""
     base = module.base_layer
     if type(base) is not torch.nn.Linear or len(module.lora_A) != 1 or len(module.lora_variant):

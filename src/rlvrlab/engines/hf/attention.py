@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,27 @@ class PackedIndices:
     groups: int
     rows: int
 
+    @property
+    def unpadded(self) -> bool:
+        """The tables are the packed row as it lies: all prompts are of one length, and all answers."""
+        return len(self.back) == len(self.prompts) + len(self.answers)
+
+    @cached_property
+    def prompt_bias(self) -> Tensor:
+        """(1, 1, P, P) to add to scores: −∞ on later positions."""
+        length = len(self.prompts) // max(1, self.groups)
+        return torch.full((length, length), -torch.inf, device=self.mask.device).triu_(1)[None, None]
+
+    @cached_property
+    def answer_bias(self) -> Tensor:
+        """The mask, to add to scores."""
+        return torch.zeros(self.mask.shape, device=self.mask.device).masked_fill_(~self.mask, -torch.inf)
+
+    @cached_property
+    def members(self) -> Tensor:
+        """(G, C): 1 where the answer belongs to the prompt."""
+        return (torch.arange(self.groups, device=self.group.device)[:, None] == self.group).float()
+
 
 @contextmanager
 def without_cudnn() -> Iterator[None]:
@@ -61,6 +83,11 @@ def without_cudnn() -> Iterator[None]:
 
 _active: PackedIndices | FlashIndices | None = None
 """Those of the pass under way; not thread-local, because autograd recomputes checkpoints on a thread of its own."""
+
+
+def active() -> PackedIndices | FlashIndices | None:
+    """Those of the pass under way; None outside of one, and in a padded one."""
+    return _active
 
 
 def indices_of(shared: Shared, device: Any) -> PackedIndices:

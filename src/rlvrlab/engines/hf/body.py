@@ -108,9 +108,7 @@ class Body:
 
     def flash_is_exact(self) -> bool:
         """May this model attend without tables?"""
-        ids = self._probe_ids(40).tolist()
-        batch = batch_of([ids[:9], ids[:9], ids[2:20]], [ids[3:38], ids[5:8], ids[:30]])
-        shared = layout_of(batch, self.window, packed=True).shared
+        shared = self._probe_layout().shared
         if self.device.type != "cuda" or shared is None:
             return False
         dtype = self.model.get_input_embeddings().weight.dtype
@@ -118,6 +116,20 @@ class Body:
             return flash_finds_what_tables_find(self.config, dtype, shared, self.device)
         except (AttributeError, AssertionError, ValueError, TypeError, RuntimeError, NotImplementedError):
             return False
+
+    def probe_gradient(self) -> Tensor:
+        """A few hidden states and a gradient by everything that is trained, as one vector: to compare two ways."""
+        layout, trained = self._probe_layout(), [p for p in self.model.parameters() if p.requires_grad]
+        with self.running(layout), torch.enable_grad():
+            hidden = self.hidden(layout)
+            slope = torch.arange(hidden.numel(), device=self.device).cos().view(hidden.shape).to(hidden.dtype)
+            found = torch.autograd.grad(hidden, trained, slope, allow_unused=True)
+        return torch.cat([x.detach().float().flatten() for x in (hidden, *found) if x is not None])
+
+    def _probe_layout(self) -> Layout:
+        ids = self._probe_ids(40).tolist()
+        batch = batch_of([ids[:9], ids[:9], ids[2:20]], [ids[3:38], ids[5:8], ids[:30]])
+        return layout_of(batch, self.window, packed=True)
 
     def _probe_ids(self, count: int) -> Tensor:
         return torch.arange(count, device=self.device) * 7 % self.vocabulary

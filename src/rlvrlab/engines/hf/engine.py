@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Policy, Scope, ValueObjective
-from rlvrlab.engines.hf import load, store, threads, ways
+from rlvrlab.engines.hf import heap, load, store, threads, ways
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
@@ -69,6 +69,7 @@ class HfEngine:
         self.threads = count
         if self.device.type == "cpu":
             threads.use_threads(count)
+            heap.keep_freed_memory()
 
     def fresh_optimizer(self) -> None:
         """Zero moments for policy and critic, made now, before the sampler asks how much memory is left."""
@@ -271,7 +272,7 @@ class HfEngine:
     def _choose_ways(self) -> None:
         """Before the first pass that scores or trains: who only samples need not find out what is fastest."""
         if self.ways is None:
-            self.ways = ways.choose(self.model, self.body, adapters=self.peft is not None)
+            self.ways = ways.choose(self.model, self.body, adapters=self.peft is not None, blocks=self.peft is not None)
 
     def _hidden(self, batch: TokenBatch) -> list[Hidden]:
         self._choose_ways()
