@@ -32,7 +32,7 @@ def heads(
     """Rotated queries (N, H, D), rotated keys and values (N, K, D)."""
     shape = weights.shape
     qkv_NHD = weights.project(weights.normalise(x_NI, layer.norm1), layer.qkv, layer.qkv_bias)
-    qkv_NHD = qkv_NHD.view(len(x_NI), -1, shape.head_dim)
+    qkv_NHD = qkv_NHD.contiguous().view(len(x_NI), -1, shape.head_dim)
     qk_NHD, v_NKD = qkv_NHD.split([shape.heads + shape.kv_heads, shape.kv_heads], 1)
     if layer.q_norm is not None and layer.k_norm is not None:
         q, k = qk_NHD.split([shape.heads, shape.kv_heads], 1)

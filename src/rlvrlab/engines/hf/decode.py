@@ -1,10 +1,10 @@
 """Decoding without graphs: the path of the CPU.
 
 The keys and values of a prompt are stored once per group; the n rows of the group attend to them together, and each row
-to its own new tokens. The two halves of a softmax are joined by their log-sums:
-    softmax over (prefix, own) = lerp(o_prefix, o_own, sigmoid(lse_own − lse_prefix)).
+to its own new tokens. In float32 one softmax goes over both; in half precision torch's kernel, which rounds less, makes
+two, which are joined by their log-sums: lerp(o_prefix, o_own, sigmoid(lse_own − lse_prefix)).
 Linear maps see only living rows. Suffixes: G groups, R rows, S slots of the rectangle (G, rows per group), H heads,
-D head size, L prompt positions, T new tokens, V vocabulary.
+K key heads with E query heads each, D head size, I any width, L prompt positions, T new tokens, V vocabulary.
 """
 
 from __future__ import annotations
@@ -72,6 +72,20 @@ class Rows:
     def __len__(self) -> int:
         return len(self.id_R)
 
+    def by_group(self, x_RKEI: Tensor) -> Tensor:
+        """(G, K, rows per group · E, I) of what rows have: K key heads with E query heads each."""
+        x = x_RKEI if self.dense else x_RKEI[self.row_of_slot]
+        kv_heads, each, size = x.shape[1:]
+        x = x.reshape(-1, self.width, kv_heads, each, size).transpose(1, 2)
+        return x.reshape(-1, kv_heads, self.width * each, size)
+
+    def by_row(self, x_GKSI: Tensor) -> Tensor:
+        """The same the other way."""
+        groups, kv_heads, slots, size = x_GKSI.shape
+        x = x_GKSI.reshape(groups, kv_heads, self.width, slots // self.width, size).transpose(1, 2)
+        x_RKEI = x.reshape(groups * self.width, kv_heads, -1, size)
+        return x_RKEI if self.dense else x_RKEI[self.slot]
+
     def remove_dead(self, cache: Cache, used: int) -> None:
         """Forget finished rows, and prompts that nobody needs any more."""
         rows = swap_out(self.dead_R)
@@ -99,20 +113,31 @@ class Rows:
 
 def attend(q_RHD: Tensor, i: int, cache: Cache, rows: Rows, used: int, scale: float) -> Tensor:
     """(R, H·D): attention over the group's prompt and the row's own new tokens."""
-    kv_heads, groups, width = cache.own_k[i].shape[1], len(rows.length_G), rows.width
-    q = q_RHD.reshape(len(q_RHD), kv_heads, -1, q_RHD.shape[-1])
-    own, own_lse = _attention(q, cache.own_k[i][: len(q), :, :used], cache.own_v[i][: len(q), :, :used], None, scale)
-    asked = q if rows.dense else q[rows.row_of_slot]
-    repeat, size = q.shape[2], q.shape[3]
-    asked = asked.view(groups, width, kv_heads, repeat, size).transpose(1, 2).reshape(groups, kv_heads, -1, size)
-    prefix_k, prefix_v = cache.prefix_k[i][:groups, :, : rows.longest], cache.prefix_v[i][:groups, :, : rows.longest]
-    prefix, prefix_lse = _attention(asked, prefix_k, prefix_v, rows.bias, scale)
-    prefix = prefix.reshape(groups, kv_heads, width, repeat, size).transpose(1, 2).reshape(-1, kv_heads, repeat, size)
-    prefix_lse = prefix_lse.reshape(groups, kv_heads, width, repeat).transpose(1, 2).reshape(-1, kv_heads, repeat)
-    if not rows.dense:
-        prefix, prefix_lse = prefix[rows.slot], prefix_lse[rows.slot]
-    share = torch.sigmoid(own_lse - prefix_lse)[..., None]
-    return torch.lerp(prefix.float(), own.float(), share).to(q.dtype).reshape(len(q), -1)
+    alive, kv_heads, size = len(q_RHD), cache.own_k[i].shape[1], q_RHD.shape[-1]
+    groups, longest = len(rows.length_G), rows.longest
+    q = q_RHD.contiguous().view(alive, kv_heads, -1, size)
+    own_k, own_v = cache.own_k[i][:alive, :, :used], cache.own_v[i][:alive, :, :used]
+    prefix_k, prefix_v = cache.prefix_k[i][:groups, :, :longest], cache.prefix_v[i][:groups, :, :longest]
+    if q.dtype != torch.float32:
+        own, own_lse = _attention(q, own_k, own_v, None, scale)
+        prefix, prefix_lse = _attention(rows.by_group(q), prefix_k, prefix_v, rows.bias, scale)
+        share = torch.sigmoid(own_lse - rows.by_row(prefix_lse[..., None])[..., 0])[..., None]
+        return torch.lerp(rows.by_row(prefix).float(), own.float(), share).to(q.dtype).reshape(alive, -1)
+    q = q * scale
+    seen = _products(rows.by_group(q), prefix_k.mT)
+    if rows.bias is not None:
+        seen += rows.bias
+    score = q.new_empty(*q.shape[:-1], longest + used)
+    score[..., :longest], score[..., longest:] = rows.by_row(seen), _products(q, own_k.mT)
+    share = score.softmax(-1)
+    out = rows.by_row(_products(rows.by_group(share[..., :longest]), prefix_v)).flatten(0, 1)
+    out = out.baddbmm_(share[..., longest:].flatten(0, 1), own_v.flatten(0, 1))
+    return out.view(alive, -1)
+
+
+def _products(a: Tensor, b: Tensor) -> Tensor:
+    """Matrix by matrix; matmul would copy a part of the cache where this takes it as it lies."""
+    return torch.bmm(a.flatten(0, 1), b.flatten(0, 1)).view(*a.shape[:-1], b.shape[-1])
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> tuple[Tensor, Tensor]:
@@ -129,6 +154,10 @@ def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended |
     token_RT = torch.zeros(len(rows), wave.new_tokens, dtype=torch.long, device=weights.device)
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)
     logits_RV = prefill(weights, wave.prompts, wave.begun_G, cache)[rows.group]
+    if (
+        weights.dtype == torch.float32
+    ):  # every step multiplies by the prompts' keys, and is faster by them in this order
+        cache.prefix_k = [k_GKLD.mT.contiguous().mT for k_GKLD in cache.prefix_k]
     for t in range(wave.new_tokens):
         z_RV = scaled(logits_RV, rows.temperature, rows.top_p)
         token_R, logp_R = draw(z_RV, uniform_RT[rows.id, t], rows.temperature == 0 if rows.greedy else None)

@@ -1,8 +1,8 @@
 """The sampler's own copy of a Llama-shaped model: projections fused, LoRA merged, refreshed in place.
 
 In place matters twice: a published policy must not move while the trainer steps, and CUDA graphs replay over fixed
-addresses. On a CPU each matrix is stored transposed, (in, out): OpenBLAS multiplies a short batch by that 1.2 to 1.4
-times faster than by (out, in). Suffixes: N tokens, R rows, D head size, V vocabulary.
+addresses. On a CPU a batch is stored by features, (I, N) behind its shape of (N, I): a matrix times that takes three
+quarters of the time. Suffixes: N tokens, R rows, I and O any width, D head size, V vocabulary.
 """
 
 from __future__ import annotations
@@ -70,7 +70,6 @@ class Fused:
     """A target tensor and the parts that are copied into it, one below the other."""
 
     target: Tensor
-    """Laid out (out, in), whatever the storage behind it."""
     parts: Sequence[Any]
     attribute: str = "weight"
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -130,10 +129,11 @@ class Weights:
         self.device = torch.device(device)
         embedding = _active(base.model.embed_tokens).weight
         self.dtype = dtype or sampling_dtype(embedding.dtype, self.device)
-        self.transposed = self.device.type == "cpu"
+        self.by_features = self.device.type == "cpu"
         self._fused: list[Fused] = []
         with torch.inference_mode():
             self.shape = _shape(base)
+            self._eps = torch.tensor(self.shape.eps, device=self.device)
             self.embedding = self._own([base.model.embed_tokens])
             same = _plain(base.lm_head).weight is _plain(base.model.embed_tokens).weight
             tied = same and not hasattr(base.lm_head, "base_layer")
@@ -162,10 +162,10 @@ class Weights:
         return Layer(
             norm1=self._own([block.input_layernorm]),
             norm2=self._own([block.post_attention_layernorm]),
-            qkv=self._matrix(qkv),
-            out=self._matrix([attention.o_proj]),
-            gate_up=self._matrix(gate_up),
-            down=self._matrix([mlp.down_proj]),
+            qkv=self._own(qkv),
+            out=self._own([attention.o_proj]),
+            gate_up=self._own(gate_up),
+            down=self._own([mlp.down_proj]),
             qkv_bias=self._bias(qkv),
             out_bias=self._bias([attention.o_proj]),
             gate_up_bias=self._bias(gate_up),
@@ -181,36 +181,29 @@ class Weights:
         self._fused.append(Fused(target, parts, attribute))
         return target
 
-    def _matrix(self, parts: Sequence[Any]) -> Tensor:
-        """(in, out) on a CPU, (out, in) elsewhere."""
-        if not self.transposed:
-            return self._own(parts)
-        weights = [_plain(part).weight for part in parts]
-        stored = torch.empty(
-            weights[0].shape[1], sum(w.shape[0] for w in weights), device=self.device, dtype=self.dtype
-        )
-        self._fused.append(Fused(stored.t(), parts))
-        return stored
-
     def _bias(self, parts: Sequence[Any]) -> Tensor | None:
         return self._own(parts, "bias") if _plain(parts[0]).bias is not None else None
 
-    def project(self, x_NI: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-        """A linear map, with its matrix laid out as this device wants it."""
-        if not self.transposed:
-            return linear(x_NI, matrix, bias)
-        return torch.mm(x_NI, matrix) if bias is None else torch.addmm(bias, x_NI, matrix)
+    def project(self, x_NI: Tensor, matrix_OI: Tensor, bias: Tensor | None) -> Tensor:
+        """A linear map, in the order of storage that this device wants."""
+        if not self.by_features:
+            return linear(x_NI, matrix_OI, bias)
+        out_ON = torch.mm(matrix_OI, x_NI.t())
+        return (out_ON if bias is None else out_ON.add_(bias[:, None])).t()
 
-    def add_projection(self, residual_NO: Tensor, x_NI: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    def add_projection(self, residual_NO: Tensor, x_NI: Tensor, matrix_OI: Tensor, bias: Tensor | None) -> Tensor:
         """Residual plus a linear map; on a CPU the product is summed into the residual."""
-        if not self.transposed:
-            return residual_NO + linear(x_NI, matrix, bias)
-        out = torch.addmm(residual_NO, x_NI, matrix)
-        return out if bias is None else out.add_(bias)
+        if not self.by_features:
+            return residual_NO + linear(x_NI, matrix_OI, bias)
+        out_ON = torch.addmm(residual_NO.t(), matrix_OI, x_NI.t())
+        return (out_ON if bias is None else out_ON.add_(bias[:, None])).t()
 
     def normalise(self, x_ND: Tensor, weight: Tensor) -> Tensor:
         """RMSNorm, rounded where Transformers rounds."""
         size = (weight.shape[0],)
+        if self.by_features and x_ND.dtype == torch.float32:  # torch takes ten small steps there
+            scale_N1 = torch.add(self._eps, x_ND.square().sum(-1, keepdim=True), alpha=1 / size[0]).rsqrt_()
+            return (x_ND * scale_N1).mul_(weight)
         if x_ND.dtype == torch.float32:
             return rms_norm(x_ND, size, weight, self.shape.eps)
         return rms_norm(x_ND.float(), size, None, self.shape.eps).to(x_ND.dtype) * weight
@@ -221,9 +214,7 @@ class Weights:
 
     def score(self, x_RD: Tensor) -> Tensor:
         """Scores from hidden states that are normalised already."""
-        if self.transposed:
-            return torch.mm(self.head, x_RD.t()).t()
-        return linear(x_RD, self.head)
+        return self.project(x_RD, self.head, None)
 
 
 def sampling_dtype(dtype: Any, device: Any) -> Any:
