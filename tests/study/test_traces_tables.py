@@ -68,7 +68,7 @@ def test_a_round_without_a_base_or_a_control_has_no_column_for_them() -> None:
 
 
 def test_neighbours_are_counted_in_lines_that_list_them_and_nowhere_else() -> None:
-    text = "Ann Li: Bo Ek, Cy Fox = 2\nBo Ek: Ann Li = 1\nLeft: Ann Li 1, Bo Ek 2.\nTake Cy Fox: out go Ann Li, Bo Ek.\n"
+    text = "Ann Li: Bo Ek, Cy Fox = 2\nBo Ek: Ann Li = 1\nLeft: Ann Li 1, Bo Ek 2.\nTake Cy Fox: out go Ann Li.\n"
     rows = [{"problem": "MIS:1:x", "answer": text}, {"problem": "TSP:1:x", "answer": "Tour A B C\n[A, B, C, A]"}]
     assert keep_traces.neighbours_named(rows) == {"MIS": 1.5}, "a task without such lines has no mean"
     assert traces_tables.neighbours(EXAMS) == "", "nothing was recorded there"
