@@ -15,7 +15,7 @@ from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
-from rlvrlab.notes import noting
+from rlvrlab.notes import counting, noting
 from rlvrlab.own_code import accepting
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def command(
     for warning in unusual(resolved):
         click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
-    with Progress(resolved, as_json) as progress, noting(progress.tell):
+    with Progress(resolved, as_json) as progress, noting(progress.tell), counting(progress.count):
         if resume is not None and fork:
             ended = session.fork(folder, progress.observe, said, accept_code=accept_code)
         elif resume is not None:

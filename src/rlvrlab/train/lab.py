@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.envs.split import Use, require
 from rlvrlab.errors import UserError
+from rlvrlab.notes import counted
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.total import AbsentReward
@@ -212,7 +213,8 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
     data = resolved.recipe.data
     file, size = getattr(data, f"{role}_file"), getattr(data, f"{role}_size")
     if file is None:
-        return env.problems(role, size, data.seed)
+        with counted(f"{role} problems", size):
+            return env.problems(role, size, data.seed)
     from rlvrlab.data.loading import load_all
 
     whole = resolved.origins.get(f"data.{role}_size") == "default"
@@ -231,7 +233,8 @@ def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> d
     recipe = resolved.recipe
     size, given = recipe.eval.test_size, recipe.data.test_file
     if given is None:
-        return {env.name: tuple(env.problems("test", size, recipe.data.seed))} if size else {}
+        with counted("test problems", size):
+            return {env.name: tuple(env.problems("test", size, recipe.data.seed))} if size else {}
     from rlvrlab.data.loading import load
     from rlvrlab.envs.data_files import bare_name
 
