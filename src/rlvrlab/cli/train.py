@@ -16,7 +16,6 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
 from rlvrlab.notes import noting
-from rlvrlab.own_code import accepting
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -56,6 +55,8 @@ def command(
         if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
         if accept_code:
+            from rlvrlab.own_code import accepting
+
             click.get_current_context().with_resource(accepting())
         was_finished = read_info(folder).get("status") == "finished"
         resolved = _resumed(folder, words, fork, accept_code)

@@ -27,16 +27,13 @@ from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import InfrastructureError, ModelChanged, OwnCodeError, UserError
 from rlvrlab.evals.answering import BLIND, Answerer, Ask, EngineAnswerer, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
-from rlvrlab.evals.judged import Judged, as_row, from_row
+from rlvrlab.evals.judged import Accuracy, BySkill, Judged, as_row, from_row
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
-from rlvrlab.evals.statistics import proportion, wilson
 from rlvrlab.rewards.total import AbsentReward, PartialCredit, paid
-from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
-
-LONGEST_REASON = 200
-"""Characters that are told of why an answer could not be judged."""
+from rlvrlab.stopwatch import timed
+from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, skills_of, unjudged
 
 
 @dataclass(frozen=True)
@@ -78,46 +75,6 @@ class Evaluation:
             truncated=sum(one.answer.completion.finish is Finish.LENGTH for one in first),
             why_unjudged=next(reasons, ""),
         )
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How many answers were right, wrong and unjudged."""
-
-    solved: int
-    judged: int
-    """Answers with a verdict: the denominator."""
-    unjudged: int
-    """Left out because the judge or sampler failed."""
-    errors: dict[str, int]
-    """Kind of error -> number of wrong answers."""
-    truncated: int
-    """Answers cut at max_tokens."""
-    why_unjudged: str = ""
-    """What was said of the first answer without a verdict."""
-
-    @property
-    def unjudged_words(self) -> str:
-        """`29 of 33 unjudged: verify raised KeyError: 'paper' at late.py:5`; empty where all were judged."""
-        why = f": {' '.join(self.why_unjudged.split())[:LONGEST_REASON]}" if self.why_unjudged else ""
-        return f"{self.unjudged} of {self.judged + self.unjudged} unjudged{why}" if self.unjudged else ""
-
-    @property
-    def value(self) -> float:
-        """Share solved among those judged; 0 when none could be."""
-        return self.solved / self.judged if self.judged else 0.0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % Wilson interval."""
-        return wilson(self.solved, self.judged)
-
-    def metrics(self, data: str) -> dict[str, float]:
-        """The counts as metrics `val-core/<data>/acc` and the like."""
-        named = proportion(self.solved, self.judged).named("acc")
-        named |= {"truncated": float(self.truncated), "unjudged": float(self.unjudged)}
-        named |= {f"error/{kind}": float(count) for kind, count in self.errors.items()}
-        return {f"val-core/{data}/{name}": value for name, value in named.items()}
 
 
 class Store(Protocol):
@@ -171,10 +128,21 @@ def evaluate(
     return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed, known)
 
 
-def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
+def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Evaluation:
     """EVAL@1 of a policy in training, under the environment's own judge limits; deterministic."""
     protocol = replace(eval_at_1(max_tokens), run_timeout_s=None, memory_mb=None)
-    return evaluate(EngineAnswerer(engine), env, problems, protocol).accuracy()
+    return evaluate(EngineAnswerer(engine), env, problems, protocol)
+
+
+def evaluate_skills(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> BySkill:
+    """The same, counted for the whole and for every skill."""
+    with timed("evaluate"):
+        found = greedy(engine, env, problems, max_tokens)
+    parts = {
+        skill: replace(found, judged=tuple(one for one in found.judged if one.problem.skill == skill)).accuracy()
+        for skill in skills_of(problems)
+    }
+    return BySkill(found.accuracy(), parts)
 
 
 def reward_metrics(judged: Sequence[Judged], reward: RewardFunction) -> dict[str, Any]:

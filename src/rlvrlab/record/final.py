@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.record.evaluation import evaluation_facts, evaluations_of
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.run import read_metrics
 from rlvrlab.record.summary import Summary
@@ -25,6 +24,8 @@ class Examined(NamedTuple):
     """A finished evaluation of a run."""
 
     folder: Path
+    numbers: Path
+    """The file with its metrics."""
     facts: dict[str, Any]
     """What decides its result: data, problems, protocol, scorer and who answered."""
     info: dict[str, Any]
@@ -73,6 +74,10 @@ def checkpoint_words(step: object) -> str:
 
 def examined_of(run: Path) -> list[Examined]:
     """Every finished evaluation of a run, oldest first."""
+    if not (run / "evaluations").is_dir():
+        return []
+    from rlvrlab.record.evaluation import METRICS, evaluation_facts, evaluations_of
+
     own = ((read_facts(run / "run_info.json", "restore it") or {}).get("data") or {}).get("environment")
     found = []
     for order, folder in enumerate(evaluations_of(run)):
@@ -81,7 +86,7 @@ def examined_of(run: Path) -> list[Examined]:
         protocol = facts.get("protocol") or {}
         greedy = protocol.get("n", 1) == 1 and not protocol.get("budget")
         rank = (own in (None, facts["data"]), facts.get("roles") == ["test"], facts.get("problems") or 0, greedy, order)
-        found.append(Examined(folder, facts, info, facts["who"].get("step"), rank))
+        found.append(Examined(folder, folder / METRICS, facts, info, facts["who"].get("step"), rank))
     return found
 
 

@@ -6,7 +6,6 @@ from math import isnan
 from statistics import fmean
 from typing import NamedTuple
 
-from rlvrlab.report.gather.curves import stages
 from rlvrlab.report.gather.intervals import mean_of
 from rlvrlab.report.gather.peaks import Loss, Measured, Moved, losses, moves, skill_courses
 from rlvrlab.report.gather.reading import Fact
@@ -43,7 +42,7 @@ def skills(run: RunRecord) -> Part | None:
     courses = skill_courses(run)
     if len(courses) < 2:
         return None
-    table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in stages(run)]
+    table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in run.stages]
     lost, moved = losses(courses), moves(courses)
     ends = [_end(skill, course, lost[skill], moved[skill]) for skill, course in courses.items()]
     measured = [
