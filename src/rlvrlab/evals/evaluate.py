@@ -31,8 +31,8 @@ from rlvrlab.evals.judged import Accuracy, BySkill, Judged, as_row, from_row
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
+from rlvrlab.notes import timed
 from rlvrlab.rewards.total import AbsentReward, PartialCredit, paid
-from rlvrlab.stopwatch import timed
 from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, skills_of, unjudged
 
 

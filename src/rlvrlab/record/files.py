@@ -21,7 +21,7 @@ import numpy as np
 
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, RunError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 
 
 def utc_now() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.plain_json import count, share
+from rlvrlab.plain_files import count, share
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.final import examined_of, final_step, standing
 from rlvrlab.record.run import read_metrics

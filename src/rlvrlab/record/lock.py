@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rlvrlab.errors import RunError, RunLocked
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import StorageError
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import RunError, UserError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import (
     Lines,
     StorageError,

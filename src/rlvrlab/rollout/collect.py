@@ -17,9 +17,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.notes import timed
 from rlvrlab.rewards.total import paid
 from rlvrlab.rollout.prompts import prompt_tokens
-from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
     Environment,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from rlvrlab import plain_files
 from rlvrlab.errors import UserError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import (
     Lines,
     StorageError,

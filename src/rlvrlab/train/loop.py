@@ -16,12 +16,12 @@ from rlvrlab.evals.cards import gain_lines, on_dev, on_test, read_cards
 from rlvrlab.evals.evaluate import evaluate_skills
 from rlvrlab.evals.judged import BySkill
 from rlvrlab.evals.monitors import PERSISTS, Watch
+from rlvrlab.notes import measuring, watching
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.rewards.total import is_control
 from rlvrlab.rollout.collect import as_row
-from rlvrlab.stopwatch import measuring, watching
 from rlvrlab.train import checkpoint
 from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.lab import Lab

@@ -17,7 +17,7 @@ from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective
 from rlvrlab.engines.toy.features import ToyTokenizer, contexts_of, view_prompts
 from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, from_logits, log_softmax, sample
 from rlvrlab.errors import CheckpointError
-from rlvrlab.plain_json import count, parsed
+from rlvrlab.plain_files import count, parsed
 from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register

@@ -10,9 +10,9 @@ import numpy as np
 from rlvrlab.record.settings import differing, settings
 from rlvrlab.report.gather.curves import FIRST, clock, panel, skill_curve, thinned
 from rlvrlab.report.gather.intervals import CUT, interval
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
-from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable
+from rlvrlab.report.reading import Fact, Section, rounded, section, words
+from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, limits
 from rlvrlab.skills.pareto import front
 

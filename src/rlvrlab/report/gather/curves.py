@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import Fact, Line, Section, as_table, number, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 POINTS = 400
 """Longest curve that is shown point by point; longer ones are averaged in bins, with their range as a band."""

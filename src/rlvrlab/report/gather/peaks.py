@@ -16,8 +16,8 @@ from rlvrlab.evals.noise import LEVEL
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.report.gather.curves import counts
 from rlvrlab.report.gather.intervals import change, shared_level
-from rlvrlab.report.gather.reading import number
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import number
+from rlvrlab.report.run_record import RunRecord
 
 
 class Measured(NamedTuple):

@@ -10,8 +10,8 @@ import numpy as np
 from rlvrlab.report.gather.curves import bounds, skill_curve
 from rlvrlab.report.gather.intervals import Bounds, change, interval, mean_of
 from rlvrlab.report.gather.peaks import losses, skill_courses
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import Fact, Section, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
 
 ONE_RUN = {

@@ -7,8 +7,8 @@ from typing import Any
 
 from rlvrlab.evals.cards import Card, better_before, gain_lines, on_test, read_cards, told_keys
 from rlvrlab.record.summary import Summary
-from rlvrlab.report.gather.reading import rounded
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import rounded
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import CELL, Part, Table, bracket, points, rows_of
 

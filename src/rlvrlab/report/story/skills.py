@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from rlvrlab.report.gather.intervals import mean_of
 from rlvrlab.report.gather.peaks import Loss, Measured, Moved, losses, moves, skill_courses
-from rlvrlab.report.gather.reading import Fact
-from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.skills import StageTable
+from rlvrlab.report.reading import Fact
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, Table, bracket, points
 

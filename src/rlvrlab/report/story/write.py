@@ -13,8 +13,8 @@ from pathlib import Path
 from rlvrlab.errors import LabError
 from rlvrlab.record.experiment import FINDINGS, write_experiment
 from rlvrlab.record.files import write_atomically
-from rlvrlab.report.gather.reading import STRANGE
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import STRANGE
+from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.report.story import learning
 from rlvrlab.report.story.part import Part, as_csv, steps_table
 

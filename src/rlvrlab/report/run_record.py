@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.run import SCHEMA
-from rlvrlab.report.gather.reading import Folder, as_table, number
+from rlvrlab.report.reading import Folder, as_table, number
 
 METRICS, EVENTS = "logs/metrics.jsonl", "logs/events.jsonl"
 
