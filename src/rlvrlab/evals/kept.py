@@ -19,7 +19,7 @@ from rlvrlab.evals.protocol import Protocol, asked_facts
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.record.evaluation import EvaluationFolder
 from rlvrlab.record.experiment import renew_experiment
-from rlvrlab.record.looks import note_look
+from rlvrlab.record.final import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.sinks.base import Sink
 from rlvrlab.rewards.total import PartialCredit

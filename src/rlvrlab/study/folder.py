@@ -13,6 +13,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import (
     Lines,
+    Lock,
     StorageError,
     numbered_lines,
     read_facts,
@@ -22,7 +23,6 @@ from rlvrlab.record.files import (
     write_atomically,
     write_json,
 )
-from rlvrlab.record.lock import Lock
 from rlvrlab.record.shapes import Record, refuse_other
 from rlvrlab.study.load import StudyFile, load_study
 from rlvrlab.study.worker import read_result

@@ -23,8 +23,7 @@ from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, LabError, RunError, RunLocked
 from rlvrlab.fate import share_fate
 from rlvrlab.plain_files import parsed
-from rlvrlab.record.files import write_json
-from rlvrlab.record.lock import Lock
+from rlvrlab.record.files import Lock, write_json
 from rlvrlab.record.shapes import Record, refuse_other
 
 if TYPE_CHECKING:
