@@ -49,7 +49,7 @@ class HfEngine:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self.ways: ways.Ways | None = None
         self.weights = Trainable(self.model)
-        self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters())))
+        self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters()), self.device.type))
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = self._gave_back = False
