@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from engine_factories import hf
 from needs_torch import torch
 from tiny_models import tiny
 
@@ -49,6 +50,16 @@ def test_a_device_is_woken_by_a_thread_and_a_processor_is_awake(monkeypatch: pyt
     assert thread is not None
     thread.join(20)
     assert touched == [torch.device("cuda:1")]
+
+
+def test_a_model_computes_nothing_before_it_is_known_on_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside other busy processes a pass on one thread too many takes several times as long."""
+    done: list[str] = []
+    monkeypatch.setattr(threads, "use_threads", lambda count: done.append("threads"))
+    forward = torch.nn.Linear.forward
+    monkeypatch.setattr(torch.nn.Linear, "forward", lambda *given: done.append("computes") or forward(*given))
+    hf("llama", 0)(0)
+    assert done[0] == "threads" and "computes" in done
 
 
 def test_nobody_looks_for_idle_cores_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
