@@ -16,7 +16,6 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
 from rlvrlab.notes import counting, noting
-from rlvrlab.own_code import accepting
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -56,6 +55,8 @@ def command(
         if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
         if accept_code:
+            from rlvrlab.own_code import accepting
+
             click.get_current_context().with_resource(accepting())
         was_finished = read_info(folder).get("status") == "finished"
         resolved = _resumed(folder, words, fork, accept_code)
@@ -121,9 +122,11 @@ def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None)
 
 
 def _refuse_data(path: Path) -> None:
+    if not path.is_file():
+        return
     from rlvrlab.envs.data_files import ENDINGS
 
-    if path.is_file() and path.name.lower().endswith(ENDINGS):
+    if path.name.lower().endswith(ENDINGS):
         look = f"`rlvr data preview {path}` looks at it"
         raise UserError(
             f"{path}: is data, not a recipe; `rlvr new task NAME --data {path}` writes a recipe for it, {look}"

@@ -16,7 +16,7 @@ from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.total import AbsentReward
 from rlvrlab.rollout.collect import collect
-from rlvrlab.train.state import Stage
+from rlvrlab.train.state import Moment, Stage
 from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling, content_hash, skills_of
 
 if TYPE_CHECKING:
@@ -160,6 +160,15 @@ class Lab(Supplies):
     def problems_at(self, stream: str, step: int, size: int) -> list[Problem]:
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
         return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
+
+    def problems_in(self, now: Moment, stream: str, size: int) -> list[Problem]:
+        """What an on-line step asks: the protocol's choice, or the next of all, and what a guard mixes in."""
+        if self.protocol is None:
+            problems = self.problems_at(stream, now.phase_step, size)
+        else:
+            at = now.phase_step - now.stage.first
+            problems = self.protocol.problems(self.train, self.recipe.seed, now.stage, stream, at, size)
+        return list(self.guard.mixed_in(now, problems, stream)) if self.guard else list(problems)
 
 
 def _by_content(problems: Sequence[Problem]) -> dict[str, Any]:
