@@ -224,7 +224,7 @@ class Run:
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")
-        notes = [f"{ACCEPTED}, with 95 % Wilson intervals.", *self.gains, *self.warnings]
+        notes = [f"{ACCEPTED}, with 95 % intervals.", *self.gains, *self.warnings]
         return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
 
     def _warn(self, wanted: bool) -> None:

@@ -144,7 +144,7 @@ class Progress:
         tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
         wide: dict[str, Any] = {"box": HEAVY_HEAD, "title_justify": "left"}
         out.print(table(head, rows, title=title, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
-        out.print(f"{ACCEPTED}, in %, with 95 % Wilson intervals.", style="dim")
+        out.print(f"{ACCEPTED}, in %, with 95 % intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
             about = f"{len(cards[0].outcomes)} test problems, per phase"

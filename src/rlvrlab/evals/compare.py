@@ -198,7 +198,7 @@ class Comparison:
         if self.settings is None:
             return []
         if not self.settings:
-            return ["settings that differ: none, seeds and names aside"]
+            return ["settings that differ: none, names aside"]
         lines = [f"  {one.words}" for one in self.settings[:MOST_SETTINGS]]
         more = len(self.settings) - len(lines)
         return ["settings that differ:", *lines, *([f"  … and {more} more (--json has all)"] if more else [])]

@@ -94,8 +94,8 @@ def in_words(found: Sequence[Headline], folder: Path) -> str:
     told = "; ".join(one.words for one in found)
     if found[0].role == "test":
         return f"Result: {told} (95 % intervals over problems)"
-    remedy = f"set eval.test_size, or `rlvr eval --run {folder}`"
-    return f"Result: {told} (95 % interval over problems). No test result: {remedy}"
+    remedy = f"phases are tested when they end, where eval.test_size is set; or `rlvr eval --run {folder}`"
+    return f"Result: {told} (95 % interval over problems). No test result of what was trained: {remedy}"
 
 
 def _cards(folder: Path) -> list[tuple[Rank, Headline]]:

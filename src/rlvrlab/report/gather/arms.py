@@ -54,7 +54,7 @@ def arm_curves(arms: Arms) -> Section | None:
     data = {"main": main, "skills": skills, "others": others, "marks": first.marks, "clock": clock(first),
             "clocks": clocks}  # fmt: skip
     seeds = max(len(group) for group in arms.values())
-    band = "the range over seeds" if seeds > 1 else "its 95 % Wilson interval"
+    band = "the range over seeds" if seeds > 1 else "its 95 % interval"
     first_seed = "Answers, tokens and time are those of an arm's first seed."
     note = f"accepted@1 on dev problems of each arm; the band is {band}. {first_seed}"
     return section("curves", "curves", "Learning curves", data, METRICS, note)

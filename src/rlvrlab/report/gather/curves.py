@@ -36,7 +36,7 @@ def curves(run: RunRecord) -> Section | None:
         "clock": clock(run),
     }
     note = (
-        "accepted@1 on dev problems with its 95 % Wilson interval; "
+        "accepted@1 on dev problems with its 95 % interval; "
         "the other line is the share of sampled training answers that are right."
     )
     return section("curves", "curves", "Learning curves", data, METRICS, note)
@@ -88,7 +88,7 @@ def counts(row: Mapping[str, Any], key: str) -> tuple[int, int] | None:
 
 
 def bounds(row: Mapping[str, Any], key: str) -> tuple[float, float] | None:
-    """95 % Wilson interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
+    """95 % interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
     counted = counts(row, key)
     return None if counted is None else wilson(*counted)
 

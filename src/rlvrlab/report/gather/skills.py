@@ -125,7 +125,7 @@ def forgetting(run: RunRecord) -> Section | None:
     note = (
         "A ring marks each skill's peak; the label at the end says what is lost since, where that is more than chance. "
         "The peak is the best of several evaluations, so the end lies below it without any change: intervals of the "
-        "loss count that choice in, for all skills together. Bands, where counts are recorded: 95 % Wilson intervals."
+        "loss count that choice in, for all skills together. Bands, where counts are recorded: 95 % intervals."
     )
     return section("forgetting", "forgetting", "Forgetting", data, METRICS, note)
 
