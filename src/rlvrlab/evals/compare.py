@@ -180,7 +180,7 @@ class Comparison:
     def adjustment(self) -> str:
         """Which rows stand alone and which are adjusted, in words."""
         first, rest = self.measures[0].what, len(self.measures) - 1
-        words = f"{first} is the question: its interval and p stand alone."
+        words = f"{first} is the main question: its interval and p are not adjusted."
         if rest > 1:
             words += f" Intervals and p of the other {rest} rows are adjusted together (Bonferroni)"
             words += ", as are those of each further table." if self.by_skill or self.by_level else "."

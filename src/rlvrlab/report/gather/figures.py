@@ -140,5 +140,5 @@ def hacks(run: RunRecord, answers: Answers) -> Section | None:
     counted = [{"flag": flag, "count": count} for flag, count in flags.most_common()]
     found = [one["text"] for one in alarms(run) if one["subject"].startswith("hack/")]
     data = {"findings": found, "series": series, "flags": counted, "absent": absent}
-    note = "A finding is a reason to read answers, never a change of a reward."
+    note = "A finding is a reason to read answers; it never changes a reward."
     return section("hacks", "hacks", "Hack monitor", data, METRICS, note)

@@ -26,7 +26,7 @@ def overview(run: RunRecord) -> Section:
     ends = [line.row.get("text") for line in run.events if line.row.get("kind") == "end"]
     why = words(ends[-1], 500) if ends and run.status != "running" else ""
     if run.status == "killed":
-        why = "Its process is gone without a word."
+        why = "Its process ended without saying why."
     elif run.status == "stale":
         why = "It says that it runs, and has been silent for long."
     done = run.metrics[-1].row["step"] if run.metrics else 0
