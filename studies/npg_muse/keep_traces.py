@@ -22,16 +22,22 @@ from keep_qwen import Part, kept, lines_of, save  # noqa: E402
 
 AGAINST = [("base", "sft"), ("sft", "grpo"), ("more_sft", "grpo"), ("sft", "more_sft")]
 PHASES = ("sft", "more_sft", "grpo")
-LISTED = re.compile(r"^[^:\n]+: ([^=\n]+) = \d+$", re.MULTILINE)
-"""A line of a trace that names a node's neighbours and counts them, as those of MCP, MIS and MVC do."""
+LISTED = re.compile(
+    r"""^(?: [^:\n]+:[ ]([^=\n]+)[ ]=[ ]\d+           # a user or an author (MCP, MIS, MVC): names and their count
+        | \d+(?:[ ][A-Z][a-z]?)?(?::[ ](\d[\d, ]*))?  # an atom (GED, MCS): numbers, or none at all
+        )$""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""A line of a trace that names a node's neighbours."""
 
 
 def neighbours_named(answers: list[dict[str, Any]]) -> dict[str, float]:
     """By task, the mean number of neighbours in a line that lists them."""
     found: dict[str, list[int]] = {}
     for answer in answers:
-        lists = LISTED.findall(answer["answer"])
-        found.setdefault(answer["problem"].split(":")[0], []).extend(named.count(",") + 1 for named in lists)
+        lists = ("".join(groups) for groups in LISTED.findall(answer["answer"]))
+        counts = [named.count(",") + 1 if named else 0 for named in lists]
+        found.setdefault(answer["problem"].split(":")[0], []).extend(counts)
     return {task: round(sum(counts) / len(counts), 3) for task, counts in sorted(found.items()) if counts}
 
 

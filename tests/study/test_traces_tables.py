@@ -69,6 +69,8 @@ def test_a_round_without_a_base_or_a_control_has_no_column_for_them() -> None:
 
 def test_neighbours_are_counted_in_lines_that_list_them_and_nowhere_else() -> None:
     text = "Ann Li: Bo Ek, Cy Fox = 2\nBo Ek: Ann Li = 1\nLeft: Ann Li 1, Bo Ek 2.\nTake Cy Fox: out go Ann Li.\n"
-    rows = [{"problem": "MIS:1:x", "answer": text}, {"problem": "TSP:1:x", "answer": "Tour A B C\n[A, B, C, A]"}]
-    assert keep_traces.neighbours_named(rows) == {"MIS": 1.5}, "a task without such lines has no mean"
+    atoms = "Molecule A:\n0 C: 1, 2\n1 Cl\n2 N: 0\n0 C -> 1 C, cost 1\n2, bound to 0 now 1 -> 0\n[1, 0]"
+    answers = {"MIS:1:x": text, "GED:1:x": atoms, "TSP:1:x": "Tour A B C\n[A, B, C, A]"}
+    rows = [{"problem": name, "answer": answer} for name, answer in answers.items()]
+    assert keep_traces.neighbours_named(rows) == {"GED": 1.0, "MIS": 1.5}, "a task without such lines has no mean"
     assert traces_tables.neighbours(EXAMS) == "", "nothing was recorded there"

@@ -17,7 +17,7 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError
-from rlvrlab.plain_json import LARGEST_COUNT, count, number, parsed, share
+from rlvrlab.plain_files import LARGEST_COUNT, count, number, parsed, share
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
 from rlvrlab.record.files import refuse_schema
 from rlvrlab.record.headline import tested

@@ -15,7 +15,7 @@ listed with each task; docs/graphs.md has the table of verdicts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import ClassVar, Literal
@@ -30,6 +30,7 @@ from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMI
 from rlvrlab.envs.graphs.traces import traced
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.notes import made as count_made
 from rlvrlab.registry import register
 from rlvrlab.types import Check, Count, Problem, Role, Verdict
 
@@ -145,6 +146,8 @@ class GraphEnvironment(GraphQuestions):
                 # The largest instances take longest: they go first.
                 order = sorted(range(len(batches)), key=lambda i: -batches[i].band[1])
                 started = {i: pool.submit(produce, batches[i]) for i in order}
+                for done in as_completed(started.values()):
+                    count_made(len(done.result()))  # a worker's own count is heard by nobody here
                 made = [started[i].result() for i in range(len(batches))]
         for batch, problems in zip(batches, made, strict=True):
             if len(problems) < batch.wanted:

@@ -16,8 +16,8 @@ from rlvrlab.record.final import BASE
 from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import intervals
 from rlvrlab.report.gather.cards import baseline, cards_of, change, end_cards
-from rlvrlab.report.gather.reading import STRANGE, Fact, as_table, number, place, rounded
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import STRANGE, Fact, as_table, number, place, rounded
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 ACCEPTED = "accepted@1"
 MOST_REASONS = 3

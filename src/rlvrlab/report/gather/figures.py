@@ -12,9 +12,9 @@ from rlvrlab.record.profile import advice, profile_of
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
 from rlvrlab.report.gather.overview import alarms
-from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers
+from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 NOT_RECORDED = "not recorded"
 

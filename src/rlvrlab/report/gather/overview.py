@@ -10,8 +10,8 @@ from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import Headline, tested
 from rlvrlab.record.summary import WITHDRAWN
 from rlvrlab.report.gather.answer import answer
-from rlvrlab.report.gather.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
-from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
+from rlvrlab.report.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
+from rlvrlab.report.run_record import EVENTS, METRICS, RunRecord
 
 ALARMING = ("warning", "error", "failed")
 """Kinds of events that tell of something that went wrong."""
