@@ -89,6 +89,8 @@ class GraphEnvironment(GraphQuestions):
     style: Style = "plain"
     """plain: the question. chat: with a system line before it. think: <think>, then <answer> tags. bare: one short line
     with nodes called A, B, C, for tiny policies (the six NP-hard tasks only)."""
+    copies: Count = 1
+    """How many problems of a list may be one graph, differently numbered; there are few different small ones."""
     workers: Count = 1
     """Processes that make instances; the result does not depend on it."""
     traces: bool = False
@@ -132,7 +134,9 @@ class GraphEnvironment(GraphQuestions):
         """Distinct proved problems, tasks alternating, then levels; a shorter list begins a longer one."""
         units = [(name, level) for level in self.levels for name in self.tasks]
         batches = [
-            Batch(name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)))
+            Batch(
+                name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)), self.copies
+            )
             for i, (name, level) in enumerate(units)
         ]
         if self.workers == 1:
