@@ -25,10 +25,10 @@ from typing import Any, ClassVar
 
 from rlvrlab.envs.code.generation import Code
 from rlvrlab.envs.code.judged import Jobs
+from rlvrlab.notes import watching
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.facts import machine
 from rlvrlab.registry import register
-from rlvrlab.stopwatch import watching
 from rlvrlab.train.lab import build_lab
 from rlvrlab.train.loop import bare_steps
 from rlvrlab.types import Problem, Role, Verdict

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rlvrlab.notes import hearing, note, noting
-from rlvrlab.stopwatch import measure, measuring
+from rlvrlab.notes import hearing, measure, measuring, note, noting
 
 
 def test_notes_reach_whoever_listens_and_nobody_else() -> None:

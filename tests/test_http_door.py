@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -184,3 +186,26 @@ def test_callers_who_come_at_once_do_not_put_one_another_out_while_others_are_id
         return await ended(server, [*idle, *zip(late, statuses, strict=True)])
 
     assert asyncio.run(go()) == [b"200"] * 70
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_who_connects_while_the_door_is_shut_is_let_in_or_closed_but_never_lost(turns: int) -> None:
+    """Every turn of the loop between a connection's arrival and the end of accepting."""
+
+    async def shut_after(turns: int) -> None:
+        server = HttpServer(here)
+        port = await server.start("127.0.0.1", 0)
+        await asyncio.sleep(0)  # it waits for somebody now
+        with connected(port) as caller:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await server.close()
+            caller.settimeout(30)
+            assert caller.recv(1) == b""
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with suppress(ConnectionResetError):  # closed as well, before anybody had accepted
+            asyncio.run(shut_after(turns))
+        gc.collect()
+    assert [str(one.message) for one in told] == []

@@ -16,7 +16,7 @@ LAYERS = (
     {
         *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
         *("http_client", "http_server", "http_messages", "http_access", "http_door", "http_json"),
-        *("stopwatch", "notes", "fate", "fingerprint", "extras", "matching", "plain_files", "plain_json", "own_code"),
+        *("notes", "fate", "fingerprint", "extras", "matching", "plain_files", "own_code"),
     },
     {"recipe"},
     {"judge"},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlvrlab import stopwatch
-from rlvrlab.stopwatch import timed, watching
+from rlvrlab import notes
+from rlvrlab.notes import timed, watching
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(stopwatch.time, "perf_counter", found)
+    monkeypatch.setattr(notes.time, "perf_counter", found)
     return found
 
 

@@ -6,6 +6,7 @@ LabError
 │   ├── RecipeError      one or many problems in a recipe, all reported at once
 │   ├── ModelUnavailable a model, or what loads it, is not on this machine and cannot be had now
 │   ├── NotAlike         no results that may be compared with each other: none made, or differently asked
+│   ├── ForeignCode      a file that a folder names and the user has not: it is not imported
 │   ├── OwnCodeError     a function of the user's own failed; a run goes on once it is mended
 │   └── UnknownName      a plug-in, key or verb nobody registered, with the nearest match
 ├── RunError             the run folder cannot be used as asked
@@ -48,6 +49,10 @@ class UserError(LabError):
 
 class NothingToLearn(UserError):
     """A phase found nothing to train on, e.g. no problem with right and wrong answers: the run goes on without it."""
+
+
+class ForeignCode(UserError):
+    """A Python file that a folder names and that the user has not; see own_code.py."""
 
 
 class RecipeError(UserError):

@@ -101,13 +101,16 @@ class Door:
         return self.most if is_loopback(peer) else max(1, self.most * 3 // 4)
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                caller, address = await loop.sock_accept(listening)
+                caller, address = listening.accept()
+            except BlockingIOError:
+                await _someone_waits(listening)
+                continue
             except OSError:
                 await asyncio.sleep(AGAIN_S)
                 continue
+            caller.setblocking(False)
             peer = address[0]
             self._make_room(peer)
             if len(self.inside) + len(self._leaving) < self.most + TOLD_TO_COME_BACK:
@@ -162,3 +165,17 @@ class Door:
             self._of_peer[peer] -= 1
             if not self._of_peer[peer]:
                 del self._of_peer[peer]
+
+
+async def _someone_waits(listening: socket.socket) -> None:
+    """Until a connection can be accepted.
+
+    Accepting is left to the caller: `loop.sock_accept` loses a connection that comes in the turn in which it is
+    cancelled, and whoever connected then would hear nothing.
+    """
+    loop, waits = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listening, waits.set)
+    try:
+        await waits.wait()
+    finally:
+        loop.remove_reader(listening)

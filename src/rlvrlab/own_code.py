@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from rlvrlab import plain_files
-from rlvrlab.errors import UserError
+from rlvrlab.errors import ForeignCode
 
 HANDED_ON = "RLVR_OWN_CODE"
 """Variable by which processes that this one starts know what was named here, also where nothing can be remembered."""
@@ -25,10 +25,6 @@ _named: dict[str, None] = {}
 """What this process was told, as lines of HANDED_ON."""
 _accepting: ContextVar[bool] = ContextVar("accepting", default=False)
 _from_folder: ContextVar[bool] = ContextVar("from_folder", default=False)
-
-
-class ForeignCode(UserError):
-    """A file that a folder names and that the user has not."""
 
 
 def name_file(path: Path) -> None:

@@ -33,7 +33,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-from rlvrlab import own_code
 from rlvrlab.errors import UnknownName, UserError, suggestion
 
 HOMES = {
@@ -240,9 +239,11 @@ def file_of(name: str, *folders: Path) -> Path:
 
 def adopt(module: ModuleType) -> None:
     """A file that the user has imported already is not run a second time when it is looked up by its path."""
+    from rlvrlab.own_code import name_file
+
     assert module.__file__ is not None
     path = Path(module.__file__).resolve()
-    own_code.name_file(path)
+    name_file(path)
     _files[path, path.stat().st_mtime_ns] = module
 
 
@@ -254,9 +255,11 @@ def name_own(tables: Any, *folders: Path) -> None:
         for one in tables:
             name_own(one, *folders)
     elif isinstance(tables, str) and ".py:" in tables:
+        from rlvrlab.own_code import name_file
+
         for folder in folders or (Path(),):
             with suppress(UserError):
-                own_code.name_file(file_of(tables, folder))
+                name_file(file_of(tables, folder))
 
 
 def own_object(path: Path, attribute: str) -> Any:
@@ -267,7 +270,9 @@ def own_object(path: Path, attribute: str) -> Any:
 def _module_of(path: Path) -> ModuleType:
     changed = path.stat().st_mtime_ns
     if (path, changed) not in _files:
-        own_code.refuse_foreign(path)
+        from rlvrlab.own_code import refuse_foreign
+
+        refuse_foreign(path)
         _files[path, changed] = _run(path)
     return _files[path, changed]
 

@@ -24,7 +24,7 @@ import numpy as np
 from tables import REFERENCE, ROUND_4, best_curves, report
 
 from rlvrlab.batch import batch_of
-from rlvrlab.evals.by_skill import evaluate_skills
+from rlvrlab.evals.evaluate import evaluate_skills
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.rollout.collect import collect
 from rlvrlab.skills.metrics import diversity

@@ -1,17 +1,20 @@
 """Keep the small part of the runs on solver traces: python studies/npg_muse/keep_traces.py RAW NAME
 
-RAW/runs/graphsSEED holds one run of NAME.toml (qwen_traces, qwen_traces_small) each, RAW/jobs/graphsSEED.json how it
-was started and whether time cut it. Written is results/NAME.json, which exam_tables.py and traces_tables.py read:
-outcomes, curves and kinds of errors, but no answer. Seconds are those of the updates; examinations are not in them.
+RAW/runs/graphsSEED holds one run of NAME.toml (qwen_traces, qwen_traces_small, qwen_traces_long) each and
+RAW/jobs/graphsSEED.json how it was started and whether time cut it. Written is results/NAME.json, which exam_tables.py
+and traces_tables.py read: outcomes, curves, kinds of errors and how many neighbours the traces name, but no answer.
+Seconds are those of the updates; examinations are not in them.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "coding_five_phase"))
@@ -19,6 +22,23 @@ from keep_qwen import Part, kept, lines_of, save  # noqa: E402
 
 AGAINST = [("base", "sft"), ("sft", "grpo"), ("more_sft", "grpo"), ("sft", "more_sft")]
 PHASES = ("sft", "more_sft", "grpo")
+LISTED = re.compile(
+    r"""^(?: [^:\n]+:[ ]([^=\n]+)[ ]=[ ]\d+           # a user or an author (MCP, MIS, MVC): names and their count
+        | \d+(?:[ ][A-Z][a-z]?)?(?::[ ](\d[\d, ]*))?  # an atom (GED, MCS): numbers, or none at all
+        )$""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""A line of a trace that names a node's neighbours."""
+
+
+def neighbours_named(answers: list[dict[str, Any]]) -> dict[str, float]:
+    """By task, the mean number of neighbours in a line that lists them."""
+    found: dict[str, list[int]] = {}
+    for answer in answers:
+        lists = ("".join(groups) for groups in LISTED.findall(answer["answer"]))
+        counts = [named.count(",") + 1 if named else 0 for named in lists]
+        found.setdefault(answer["problem"].split(":")[0], []).extend(counts)
+    return {task: round(sum(counts) / len(counts), 3) for task, counts in sorted(found.items()) if counts}
 
 
 def parts_of_seed(raw: Path, seed: int) -> Iterator[Part]:
@@ -43,6 +63,8 @@ def main() -> None:
     """Write the file."""
     parts = [part for seed in range(3) for part in parts_of_seed(Path(sys.argv[1]), seed)]
     made = kept(parts, {}, AGAINST)
+    for part in parts:
+        made["arms"][part.name]["neighbours"] = neighbours_named(part.answers)
     shared = sorted(set.intersection(*(set(part.card["outcomes"]) for part in parts)))
     made["levels"] = {"np": [int(name.split(":")[1]) for name in shared]}
     save(HERE / "results" / f"{sys.argv[2]}.json", made)

@@ -2,8 +2,8 @@
 
 Reads results/qwen_traces.json or the file named (made by keep_traces.py). What exam_tables.py prints of it comes first;
 trainings that time cut are in no difference. Then by task and level, how training went, how far sampler and trainer
-were apart where that was recorded, and what kind of error the answers are. Where the test problems are of the levels of
-results/qwen_coder.json, SFT without traces stands beside SFT with them.
+were apart and how many neighbours the traces name where that was recorded, and what kind of error the answers are.
+Where the test problems are of the levels of results/qwen_coder.json, SFT without traces stands beside SFT with them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ def named(exams: Exams, arm: str) -> str:
 
 def by_level(exams: Exams, levels: list[int]) -> str:
     """Right answers of every task and level: means of the kinds that were whole on all seeds, GRPO run by run."""
-    columns = {"base": ["base"], "sft, 3 runs": exams.whole("sft"), "more_sft, 3 runs": exams.whole("more_sft")}
+    columns = {"base": [arm for arm in exams.arms if arm == "base"]}
+    columns |= {f"{kind}, 3 runs": exams.whole(kind) for kind in ("sft", "more_sft")}
     columns |= {named(exams, arm): [arm] for arm in sorted(exams.arms) if arm.startswith("grpo")}
+    columns = {name: arms for name, arms in columns.items() if arms}
     means = [np.mean([exams.scores("np", "greedy", arm) for arm in arms], axis=0) for arms in columns.values()]
     places = list(zip(exams.skills["np"], levels, strict=True))
     rows = []
@@ -82,6 +84,14 @@ def apart(exams: Exams) -> str:
     return markdown(["arm", *heads], rows) if rows else ""
 
 
+def neighbours(exams: Exams) -> str:
+    """How many neighbours a line of a trace names that lists them, in greedy test answers, by task."""
+    found = {named(exams, arm): facts["neighbours"] for arm, facts in exams.arms.items() if facts.get("neighbours")}
+    tasks = sorted({task for means in found.values() for task in means})
+    rows = [[arm, *(f"{means[task]:.2f}" if task in means else "–" for task in tasks)] for arm, means in found.items()]
+    return markdown(["neighbours named for a node, mean", *tasks], rows) if rows else ""
+
+
 def errors(exams: Exams) -> str:
     """How greedy test answers were judged."""
     rows = [
@@ -119,7 +129,7 @@ def tables(path: Path) -> list[str]:
     made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     exams, without, levels = Exams(path), Exams(WITHOUT), made["levels"]["np"]
     shown = [arm_table(exams), difference_table(exams), by_level(exams, levels), training(exams), by_tens(exams)]
-    shown += [apart(exams), errors(exams)]
+    shown += [apart(exams), neighbours(exams), errors(exams)]
     if set(levels) == LEVELS_WITHOUT:
         shown += [beside_without(exams, without), tasks_beside_without(exams, without)]
     return [table for table in shown if table]

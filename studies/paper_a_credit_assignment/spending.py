@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.evals.answering import EngineAnswerer
-from rlvrlab.evals.by_skill import evaluate_skills
-from rlvrlab.evals.evaluate import evaluate
+from rlvrlab.evals.evaluate import evaluate, evaluate_skills
 from rlvrlab.evals.protocol import eval_at_1
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.lab import Lab, build_lab

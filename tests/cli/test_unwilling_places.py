@@ -12,7 +12,7 @@ import pytest
 from rlvrlab.cli import doctor, main
 from rlvrlab.cli.verbs import rlvr
 from rlvrlab.errors import RunError
-from rlvrlab.record.lock import Lock
+from rlvrlab.record.files import Lock
 
 
 @pytest.fixture

@@ -214,7 +214,7 @@ class TestEngines:
     def test_training_and_offline_evaluation_are_one(self) -> None:
         short = greedy(self.ENGINE, self.COUNTDOWN, self.PROBLEMS, 6)
         found = evaluate(EngineAnswerer(self.ENGINE), self.COUNTDOWN, self.PROBLEMS, eval_at_1(6))
-        assert short == found.accuracy()
+        assert short.accuracy() == found.accuracy()
 
 
 class TestServed:

@@ -36,6 +36,13 @@ def test_a_phase_says_what_it_added_and_what_follows(before: int, after: int, sa
     assert line.startswith(said) and ("Try: " in line) is bool(advice) and advice in line
 
 
+def test_less_training_before_is_advised_only_where_there_was_some() -> None:
+    baseline, sft = card("baseline", 20), card("sft", 21)._replace(step=30)
+    lines = gain_lines(on_test([baseline, sft, card("grpo", 22)._replace(step=60)]))
+    assert ["less training before it" in line for line in lines] == [False, True]
+    assert "with 40 test problems a true gain is found reliably only above" in lines[0]
+
+
 def test_a_phase_is_compared_with_what_it_started_from() -> None:
     cards = [card("baseline", 0), card("sft", 10), card("more_sft", 30, control=True), card("grpo", 20)]
     told = {gain.phase: (gain.before, gain.after) for gain in on_test(cards)}

@@ -12,6 +12,7 @@ from scripted import FAILED, Scripted, Sums, answer, right
 from rlvrlab.engines.openai import ModelChanged, Servers
 from rlvrlab.errors import InfrastructureError, RunLocked, UserError
 from rlvrlab.evals.answering import Ask, ServerAnswerer
+from rlvrlab.evals.evaluate import Evaluation
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
 from rlvrlab.record.evaluation import EvaluationFolder, evaluations_of, file_name, newest, read_evaluation
@@ -206,3 +207,11 @@ def test_a_runs_evaluations_in_the_order_they_ended(tmp_path: Path) -> None:
         told = json.loads(info.read_text())
         info.write_text(json.dumps({**told, "ended": f"2026-01-0{1 if name == 'a' else 2}"}))
     assert [path.name for path in evaluations_of(tmp_path)] == ["a", "b"]
+
+
+def test_the_numbers_of_an_evaluation_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, metrics = [], Evaluation.metrics
+    monkeypatch.setattr(Evaluation, "metrics", lambda self: made.append(self) or metrics(self))
+    kept = evaluate_into(tmp_path / "e", Scripted(right), ENV, TEN, eval_at_1())
+    assert len(made) == 1
+    assert kept.summary["total"] == kept.metrics == metrics(kept.evaluation)

@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "rlvrlab"
 QUOTA = {
     "advantages": 8, "credit": 8, "objectives": 9, "surgery": 8, "skills": 6, "rewards": 7, "batch": 4, "types": 4,
     "registry": 3, "randomness": 1, "student": 2, "http_messages": 5, "http_access": 3, "http_client": 4,
-    "http_server": 4, "replicas": 4, "stopwatch": 1, "fingerprint": 2, "notes": 1, "fate": 1, "recipe": 8,
+    "http_server": 4, "replicas": 4, "fingerprint": 2, "notes": 2, "fate": 1, "recipe": 8,
     "judge": 24, "envs": 26, "rollout": 9, "data": 12, "models": 6, "engines": 16, "record": 9, "evals": 14,
     "train": 22, "report": 12, "scale": 10, "study": 12, "cli": 12, "api": 5,
 }  # fmt: skip

@@ -19,9 +19,12 @@ def config(origins: dict[str, str] | None = None, **recipe: Any) -> dict[str, An
     return {"recipe": {"name": "a", "seed": 0, "phase_tables": {"grpo": {"steps": 5}}, **recipe}, "origins": origins}
 
 
-def test_names_seeds_and_places_are_no_settings() -> None:
-    one, two = config(name="b", seed=1, output_dir="x", question="?", data={"seed": 3}), config()
+def test_names_and_places_are_no_settings_and_seeds_are_told_where_the_sides_have_others() -> None:
+    one, two = config(name="b", output_dir="x", question="?", data={"seed": 3}), config()
     assert between([one], [two]) == ()
+    first, second = config(seed=1), config(seed=2)
+    assert between([first, second], [second, first]) == ()
+    assert [setting.words for setting in between([first], [second])] == ["seed: 1 → 2"]
 
 
 def test_a_key_of_a_phase_is_told_as_a_recipe_has_it() -> None:
@@ -51,7 +54,7 @@ def test_compare_tells_them(tmp_path, monkeypatch, capsys) -> None:
     told = inside(monkeypatch, capsys, "compare", *runs, folder=tmp_path).stdout.splitlines()
     place = told.index("settings that differ:")
     assert told[place + 1] == "  rollout.n: 2 → 3" and told[place + 2].startswith("  grpo.learning_rate: ")
-    assert not [line for line in told if "seed: " in line or "name: " in line]
+    assert told[place + 3] == "  seed: 1 → 2" and not [line for line in told if "name: " in line]
     facts = json.loads(inside(monkeypatch, capsys, "compare", *runs, "--json", folder=tmp_path).stdout)
     assert facts["settings"][0] == {"key": "rollout.n", "before": [2], "after": [3]}
     same = inside(monkeypatch, capsys, "compare", f"{runs[0]}@base", runs[0], folder=tmp_path).stdout
@@ -61,10 +64,10 @@ def test_compare_tells_them(tmp_path, monkeypatch, capsys) -> None:
 def test_very_many_are_counted(tmp_path, monkeypatch, capsys) -> None:
     recipe = str(tiny(tmp_path, "[eval]\ntest_size = 4\n"))
     runs = []
-    for seed in ("seed=1", "seed=2"):
-        done = inside(monkeypatch, capsys, "train", recipe, "--json", seed, folder=tmp_path)
+    for name in ("name=one", "name=two"):
+        done = inside(monkeypatch, capsys, "train", recipe, "--json", name, folder=tmp_path)
         runs.append(tmp_path / json.loads(done.stdout)["folder"])
-    assert compare_named([runs[0]], [runs[1]]).settings_words == ["settings that differ: none, seeds and names aside"]
+    assert compare_named([runs[0]], [runs[1]]).settings_words == ["settings that differ: none, names aside"]
     path = runs[1] / "config.json"
     changed = json.loads(path.read_text())
     changed["recipe"] |= {f"key{number}": number for number in range(MOST_SETTINGS + 3)}

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from rlvrlab.errors import RunLocked
-from rlvrlab.record.lock import Lock
+from rlvrlab.record.files import Lock
 from rlvrlab.record.run import Run
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rlvrlab.record.lock import Lock
+from rlvrlab.record.files import Lock
 held = Lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)

@@ -181,7 +181,7 @@ def test_experiment_md_tells_the_story(tmp_path: Path) -> None:
     assert '| `question` | `"Why \\| how?"` |' in text, "a bar does not break the table"
     assert info["data"]["train"]["sha256"] in text and info["data"]["dev"]["sha256"] in text
     assert "rlvr train tiny.toml" in text and f"--resume {folder}" in text
-    assert "95 % Wilson" in text and "Ranges watched" in text and "numpy" in text
+    assert "95 % intervals" in text and "Ranges watched" in text and "numpy" in text
 
 
 def test_experiment_md_is_there_from_the_start(tmp_path: Path) -> None:

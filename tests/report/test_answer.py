@@ -60,7 +60,11 @@ def test_the_sentence_follows_the_paired_difference_on_test_problems(
 
 @pytest.mark.parametrize(
     ("after", "tone", "word"),
-    [(55, "good", "Yes, over all phases"), (20, "unclear", "Yes over all phases, but grpo lowered it")],
+    [
+        (55, "good", "Yes, over all phases"),
+        (20, "unclear", "Yes over all phases, but grpo lowered it"),
+        (41, "unclear", "Yes over all phases, but grpo added nothing beyond chance"),
+    ],
 )
 def test_a_sum_of_phases_is_no_answer_about_one_of_them(tmp_path, after: int, tone: str, word: str) -> None:
     """A page said a green yes to a question about GRPO that had lowered what SFT had reached."""

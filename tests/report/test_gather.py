@@ -18,8 +18,8 @@ from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.intervals import change
-from rlvrlab.report.gather.reading import Folder
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
+from rlvrlab.report.reading import Folder
 
 
 def test_a_run_tells_what_the_record_says_and_where(records) -> None:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlvrlab.errors import RunError, UserError
-from rlvrlab.record.lock import Lock
+from rlvrlab.record.files import Lock
 from rlvrlab.report.gather import gather
 
 FILES = ("config.json", "run_info.json", "logs/metrics.jsonl", "logs/events.jsonl", "rollouts/step_5.jsonl",

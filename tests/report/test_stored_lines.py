@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlvrlab.report.gather.reading import NEEDED, decoded, judged
+from rlvrlab.report.reading import NEEDED, decoded, judged
 
 TEXT = st.text(max_size=8) | st.sampled_from([', "tokens": [1, 2]', ', "prompt": ', "\\", '"', "]", "}, {", '\\\\"'])
 SMALL = st.none() | st.booleans() | st.integers() | TEXT

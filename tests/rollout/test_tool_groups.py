@@ -16,7 +16,7 @@ from rlvrlab.scale.session import start
 WORDS = [
     'phases=["grpo"]', 'env.tools=["python", "sql"]', "surgery.type=pcgrad", "surgery.group_strategy=tool",
     "surgery.noise_every=1", "reward.type=random", "data.train_size=24", "data.dev_size=4", "rollout.n=4",
-    "rollout.max_tokens=12", "eval.every=0", "eval.test_size=0", "grpo.steps=2", "grpo.batch_size=8",
+    "rollout.max_tokens=12", "eval.every=0", "eval.test_size=0", "grpo.steps=2", "grpo.batch_size=12",
 ]  # fmt: skip
 """An untrained model calls no tool and answers nothing right, so the reward is one that teaches something anyway."""
 

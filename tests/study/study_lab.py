@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.record.files import write_json
-from rlvrlab.record.looks import note_look
+from rlvrlab.record.final import note_look
 from rlvrlab.study.folder import find_study
 from rlvrlab.study.launchers import Job, Outcome
 from rlvrlab.study.load import load_study

@@ -7,7 +7,7 @@ from study_lab import HEAD, RECIPE, decision, run_study, stage, write_study
 
 from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import load_recipe
-from rlvrlab.record.looks import note_look, read_looks
+from rlvrlab.record.final import note_look, read_looks
 from rlvrlab.rewards.pass_ratio import PassRatio
 from rlvrlab.study.examine import prepared
 from rlvrlab.study.load import load_study

@@ -8,12 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "studies"), str(ROOT / "studies" / "npg_muse")]
+import keep_traces  # noqa: E402
 import traces_tables  # noqa: E402
 from exam_tables import Exams, difference_table  # noqa: E402
 
 MADE = json.loads(traces_tables.TRACES.read_text(encoding="utf-8"))
 EXAMS = Exams(traces_tables.TRACES)
 SMALL = traces_tables.TRACES.with_name("qwen_traces_small.json")
+LONG = traces_tables.TRACES.with_name("qwen_traces_long.json")
 
 
 def test_trainings_that_time_cut_are_marked_and_in_no_difference() -> None:
@@ -57,3 +59,18 @@ def test_how_far_sampler_and_trainer_were_apart_is_told_over_all_updates() -> No
     line = next(line for line in traces_tables.apart(exams).splitlines() if line.startswith("| grpo 0"))
     assert f"| {sum(found['ess']) / 60:.4f} | {min(found['ess']):.4f} |" in line
     assert traces_tables.apart(EXAMS) == "", "nothing was recorded there"
+
+
+def test_a_round_without_a_base_or_a_control_has_no_column_for_them() -> None:
+    made = json.loads(LONG.read_text(encoding="utf-8"))
+    head = traces_tables.by_level(Exams(LONG), made["levels"]["np"]).splitlines()[0]
+    assert head == "| task | level | sft, 3 runs | grpo 0 | grpo 1 | grpo 2 |"
+
+
+def test_neighbours_are_counted_in_lines_that_list_them_and_nowhere_else() -> None:
+    text = "Ann Li: Bo Ek, Cy Fox = 2\nBo Ek: Ann Li = 1\nLeft: Ann Li 1, Bo Ek 2.\nTake Cy Fox: out go Ann Li.\n"
+    atoms = "Molecule A:\n0 C: 1, 2\n1 Cl\n2 N: 0\n0 C -> 1 C, cost 1\n2, bound to 0 now 1 -> 0\n[1, 0]"
+    answers = {"MIS:1:x": text, "GED:1:x": atoms, "TSP:1:x": "Tour A B C\n[A, B, C, A]"}
+    rows = [{"problem": name, "answer": answer} for name, answer in answers.items()]
+    assert keep_traces.neighbours_named(rows) == {"GED": 1.0, "MIS": 1.5}, "a task without such lines has no mean"
+    assert traces_tables.neighbours(EXAMS) == "", "nothing was recorded there"

@@ -50,7 +50,7 @@ def test_outcomes_of_the_last_cards_are_paired(trained: dict[str, Path]) -> None
     [row] = found.measures
     assert (row.what, row.difference.mean, row.difference.low) == ("accepted@1", truth.mean, truth.low)
     assert row.before > row.after and (found.problems, found.left_out, found.bounds) == (12, 0, None)
-    assert found.notes[0].startswith("By the cards that training made") and found.roles == ("test",)
+    assert found.notes[0].startswith("Compared by what training measured") and found.roles == ("test",)
     assert found.runs == ((one.name,), (two.name,)) and found.checkpoints == ("step 14", "step 4")
     assert json.loads(json.dumps(found.facts()))["measures"][0]["verdict"] == row.verdict
 
@@ -123,7 +123,7 @@ def test_what_could_not_be_judged_is_left_out_and_bounded(made: dict[str, Path])
 def test_an_evaluation_that_matches_goes_before_cards_and_python_makes_one_only_without(made: dict[str, Path]) -> None:
     one, two = (str(made[name]) for name in ("one", "two"))
     by_cards = rlvrlab.compare(one, two)
-    assert by_cards.notes[0].startswith("By the cards") and not list(made["one"].glob("evaluations/*"))
+    assert by_cards.notes[0].startswith("Compared by what training measured") and not list(made["one"].glob("evaluations/*"))
     rlvrlab.evaluate(one, size=12, progress=False)
     assert rlvrlab.compare(one, two).notes == by_cards.notes, "one side alone is no pair"
     rlvrlab.evaluate(two, size=12, progress=False)

@@ -13,7 +13,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.evals.cards import earlier_words, read_cards
 from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import load_recipe
-from rlvrlab.record.looks import read_looks
+from rlvrlab.record.final import read_looks
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.train.extension import extend
 from rlvrlab.train.policy import policy_of

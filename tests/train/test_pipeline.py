@@ -18,7 +18,7 @@ from rlvrlab.errors import RecipeError
 from rlvrlab.record.files import read_lines
 from rlvrlab.rollout.collect import Asked
 from rlvrlab.train import session
-from rlvrlab.train.collection import AGE, in_flight, landed
+from rlvrlab.train.pipeline import AGE, in_flight, landed
 from rlvrlab.types import Completion, Finish, Problem, Turn
 
 TEXT = runs.ONLINE + "[pipeline]\nlag = 1\n"

@@ -13,7 +13,7 @@ from rlvrlab.data.manifest import manifest_of, read_manifest, write_manifest
 from rlvrlab.evals.answering import Answer
 from rlvrlab.evals.judged import Judged, as_row, from_row
 from rlvrlab.judge.fusion.wire import verdict_from_wire, verdict_to_wire
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.evaluation import SAMPLES, StoredAnswer
 from rlvrlab.record.files import read_lines, to_json, write_json, write_rows
 from rlvrlab.record.shapes import read_records

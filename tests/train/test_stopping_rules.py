@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import runs
 
-from rlvrlab.evals.by_skill import BySkill
-from rlvrlab.evals.evaluate import Accuracy
+from rlvrlab.evals.judged import Accuracy, BySkill
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import checkpoint, loop
 from rlvrlab.train.state import Best, State

@@ -25,7 +25,7 @@ from rlvrlab.evals.cards import read_cards
 from rlvrlab.evals.judged import from_row
 from rlvrlab.record import run as record
 from rlvrlab.record.evaluation import read_evaluation
-from rlvrlab.record.looks import note_look, read_looks
+from rlvrlab.record.final import note_look, read_looks
 from rlvrlab.record.seal import Sealed, changed_config, changed_log, read_seal
 from rlvrlab.scale.exports.folder import Scorer, write_common
 from rlvrlab.scale.verl.job import Job

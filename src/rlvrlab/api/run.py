@@ -18,7 +18,7 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
 from rlvrlab.errors import UserError
 from rlvrlab.evals.cards import better_before, gain_lines, gains, read_cards
-from rlvrlab.notes import noting
+from rlvrlab.notes import counting, noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
@@ -61,7 +61,7 @@ def train(
                 raise UserError(f"{kind}: verl's workers cannot see a function of this process; put it into a file")
     script = getattr(sys.modules["__main__"], "__file__", None)
     said = ["python", *sys.argv] if script else ["rlvrlab.train(…)", "#", "in a notebook or shell"]
-    with Progress(resolved, as_json=not progress) as shown, noting(shown.tell):
+    with Progress(resolved, as_json=not progress) as shown, noting(shown.tell), counting(shown.count):
         for words in unusual(resolved):
             shown.tell("warning", words)
         ended = start(resolved, shown.observe, said)
@@ -187,7 +187,8 @@ class Run:
             take_code(self.folder)
         if words := as_words(overrides):
             extend(self.folder, words)
-        with Progress(resolved_of(self.folder), as_json=not progress) as shown, noting(shown.tell):
+        shows = Progress(resolved_of(self.folder), as_json=not progress)
+        with shows as shown, noting(shown.tell), counting(shown.count):
             ended = resume(self.folder, shown.observe)
         self._warn(progress)
         pass_on(ended)
@@ -223,7 +224,7 @@ class Run:
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")
-        notes = [f"{ACCEPTED}, with 95 % Wilson intervals.", *self.gains, *self.warnings]
+        notes = [f"{ACCEPTED}, with 95 % intervals.", *self.gains, *self.warnings]
         return html_table(f"{self.folder.name}: {self.status}", head, rows, notes)
 
     def _warn(self, wanted: bool) -> None:

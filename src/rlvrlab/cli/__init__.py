@@ -1,14 +1,60 @@
 """The `rlvr` command: one file per verb, imported only when it is used, so that `rlvr --help` answers at once.
 
-Ctrl-C is one line and exit code 130 from here on, also while the rest is being loaded.
+Ctrl-C is one line and exit code 130 from here on, also while the rest is being loaded. A package that is interrupted in
+the middle of its import may turn that into an error of its own, or print what it cannot raise: so it is remembered that
+somebody has asked, and whatever comes of it is told as what it is.
 """
 
 from __future__ import annotations
 
+import _thread
+import os
+import signal
 import sys
+import threading
+import time
+from types import FrameType
 from typing import NoReturn
 
-from rlvrlab.cli.ctrl_c import CtrlC
+AGAIN_S = 0.1
+"""Seconds after which an interruption that was dropped comes again."""
+
+
+class CtrlC:
+    """Within the block, whether somebody has pressed Ctrl-C; KeyboardInterrupt is raised as Python does.
+
+    A handler that somebody else has set, or chosen to ignore, stays.
+    """
+
+    def __init__(self) -> None:
+        self.pressed = False
+        self._mine = False
+
+    def __enter__(self) -> CtrlC:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+            self._mine = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._mine:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.pressed = True
+        sys.unraisablehook = self._again
+        raise KeyboardInterrupt
+
+    def _again(self, dropped: sys.UnraisableHookArgs) -> None:
+        """C code and finalisers, which cannot raise, drop an interruption: it comes again a moment later."""
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            _thread.start_new_thread(self._press, ())  # `Thread.start` waits, and could be interrupted itself
+
+    def _press(self) -> None:
+        time.sleep(AGAIN_S)
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # the block has not been left
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 def main() -> NoReturn:
@@ -19,4 +65,4 @@ def main() -> NoReturn:
         except KeyboardInterrupt:
             print("error: interrupted", file=sys.stderr)
             sys.exit(130)
-        run(ctrl_c)
+        run(lambda: ctrl_c.pressed)

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY
 from rlvrlab.cli.options import AS_JSON, FreeWords
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import CountLines, print_json, printable, table
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.notes import counting
 from rlvrlab.registry import find, is_own, name_own
 
 NEIGHBOURS_TRIED = 3
@@ -51,7 +52,8 @@ def recipe(path: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     from rlvrlab.train.lookups import in_short, lookups, too_few
 
     resolved = load_recipe(path, overrides)
-    found, problems = lookups(resolved)
+    with counting(CountLines().show):
+        found, problems = lookups(resolved)
     wrong = [one for one in found if one.state == "wrong"]
     if as_json:
         print_json({**resolved.config(), "lookups": [one._asdict() for one in found], "problems": problems})

@@ -12,8 +12,9 @@ from rlvrlab.cli.data_audit import audit, manifest
 from rlvrlab.cli.data_prepare import prepare
 from rlvrlab.cli.data_preview import preview
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json
+from rlvrlab.cli.printing import CountLines, print_json
 from rlvrlab.errors import UserError
+from rlvrlab.notes import counted, counting
 
 
 @click.group("data", short_help="Make, prepare, audit and look at data.")
@@ -52,7 +53,8 @@ def make(
     refuse_ending(target)
     if target.exists():
         raise UserError(f"{target}: is already there; choose another --output or move it away")
-    with Console(stderr=True).status(f"making {size} problems of {env}"):
+    shown = Console(stderr=True).status(f"making {size} problems of {env}")
+    with shown, counting(CountLines().show), counted(f"{role} problems", size):
         problems = built("env", env, keys).problems(role, size, seed)
     written = write_problems(target, problems)
     if as_json:

@@ -91,7 +91,7 @@ def _machine() -> Iterator[Finding]:
 
 def _locks(place: Path | None) -> str:
     """Whether a lock in a folder there keeps a second writer out."""
-    from rlvrlab.record.lock import Lock
+    from rlvrlab.record.files import Lock
 
     try:
         with tempfile.TemporaryDirectory(dir=place) as folder:

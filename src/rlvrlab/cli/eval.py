@@ -75,8 +75,7 @@ def command(resume: Path | None, as_json: bool, **request: Any) -> int:
     else:
         from rlvrlab.cli.tables import metrics_table, split_table
         from rlvrlab.evals.judged import problems_of_roles
-        from rlvrlab.record.final import split_run
-        from rlvrlab.record.looks import read_looks
+        from rlvrlab.record.final import read_looks, split_run
 
         console, protocol = Console(highlight=False), kept.evaluation.protocol
         asked = problems_of_roles({one.problem.role for one in kept.evaluation.judged})

@@ -84,7 +84,7 @@ def command(
 def read_task(path: Path, cpu_s: float | None = None, memory_mb: int | None = None) -> Task:
     """A task file or a folder of tests, with other limits where they are given."""
     from rlvrlab.judge.task_forms import task_of
-    from rlvrlab.plain_json import parsed
+    from rlvrlab.plain_files import parsed
 
     if path.is_dir():
         inputs = sorted(path.glob("*.in"))

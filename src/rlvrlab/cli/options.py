@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from rlvrlab.cli.names import RECIPE_KEY, RUN_AT, RUNS, RunWord
-from rlvrlab.own_code import accepting
 from rlvrlab.types import Role
 
 Command = Callable[..., Any]
@@ -86,6 +85,8 @@ def together(*options: Decorator) -> Decorator:
 
 def _accepted(ctx: click.Context, _: click.Parameter, given: bool) -> None:
     if given:
+        from rlvrlab.own_code import accepting
+
         ctx.with_resource(accepting())
 
 

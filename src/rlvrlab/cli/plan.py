@@ -8,8 +8,8 @@ from rich.box import HEAVY_HEAD
 from rich.console import Console
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable, say, table
-from rlvrlab.notes import noting
+from rlvrlab.cli.printing import CountLines, print_json, printable, say, table
+from rlvrlab.notes import counting, noting
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.explain import Setting, settings, unnamed_env, unusual
 from rlvrlab.scale.verl.parts import Part
@@ -69,7 +69,7 @@ def show_parts(parts: Sequence[Part], as_json: bool) -> None:
 def _measured(resolved: Resolved) -> tuple[list[Estimate], str, list[str]]:
     """The cost or why it is not known, and what was noted on the way."""
     advice: list[str] = []
-    with noting(lambda _, words: advice.append(words)):
+    with noting(lambda _, words: advice.append(words)), counting(CountLines().show):
         times, why_not = estimate_or_why(resolved)
     return times, why_not, advice
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 NUMBERS = re.compile(r"[\d\s.,:;+%\[\]()…/≤≥<>=≈×±–−-]*[kMGTe]?[\d\s.,+%\[\]()…/±–−-]*")
 """A cell of figures: `87.5 [80.4, 92.3]`, `1.2M`, `40/60`, or nothing."""
+MOMENT_S, REMINDER_S = 2.0, 20.0
+"""Seconds until busy work says what it does, and between the lines that it goes on."""
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -80,3 +83,19 @@ def table(
     for row in cells:
         made.add_row(*row)
     return made
+
+
+class CountLines:
+    """How far counted work has come: a line on stderr after a moment, and another one now and then."""
+
+    def __init__(self) -> None:
+        self._what, self._due = "", 0.0
+
+    def show(self, what: str, done: int, total: int) -> None:
+        """A line, if one is due."""
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._due = what, now + MOMENT_S
+        if now >= self._due:
+            self._due = now + REMINDER_S
+            click.echo(f"making {what}: {done} of {total}", err=True)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from rlvrlab.cli.printing import print_json, printable, say, table
+from rlvrlab.cli.printing import CountLines, print_json, printable, say, table
 from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.going_on import going_on
@@ -54,6 +54,7 @@ class Progress:
         self._taken = max(names) + self._bar + 2 * max(steps, default=0) + 1 + CLOCK + GAPS
         """Columns of a line that its facts cannot have."""
         self._tasks: dict[str, TaskID] = {}
+        self._count_lines = CountLines()
         self._last: tuple[str, ...] = ("",)
         """The latest result on dev problems, in full and then shorter."""
         self._measured_at = 0
@@ -69,6 +70,15 @@ class Progress:
         """Say above the bars what is found out before a run begins, and what goes wrong while it goes on."""
         if not self._as_json:
             say(self._console, f"{kind}: {words}", "yellow")
+
+    def count(self, what: str, done: int, total: int) -> None:
+        """Show how many problems are made: a bar that goes away when all are there, elsewhere lines now and then."""
+        if self._live:
+            if what not in self._tasks:
+                self._tasks[what] = self._bars.add_task("problems", total=total, facts=what)
+            self._bars.update(self._tasks[what], completed=done, visible=done < total)
+        elif not self._as_json:
+            self._count_lines.show(what, done, total)
 
     def observe(self, phase: Phase, state: State, row: dict[str, Any]) -> None:
         """Show one step; `row` are its metrics."""
@@ -134,7 +144,7 @@ class Progress:
         tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
         wide: dict[str, Any] = {"box": HEAVY_HEAD, "title_justify": "left"}
         out.print(table(head, rows, title=title, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
-        out.print(f"{ACCEPTED}, in %, with 95 % Wilson intervals.", style="dim")
+        out.print(f"{ACCEPTED}, in %, with 95 % intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)
             about = f"{len(cards[0].outcomes)} test problems, per phase"

@@ -90,8 +90,8 @@ def _details(folder: Path) -> dict[str, Any]:
     from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
     from rlvrlab.record.headline import in_words
     from rlvrlab.report.gather.overview import overview, result
-    from rlvrlab.report.gather.reading import STRANGE
-    from rlvrlab.report.gather.record import RunRecord
+    from rlvrlab.report.reading import STRANGE
+    from rlvrlab.report.run_record import RunRecord
 
     run = RunRecord(folder)
     data = overview(run)["data"]

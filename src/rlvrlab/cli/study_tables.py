@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rlvrlab import plain_files
 from rlvrlab.cli.printing import print_json, printable, say, table
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState

@@ -15,8 +15,7 @@ from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import print_json, table
 from rlvrlab.errors import UserError
-from rlvrlab.notes import noting
-from rlvrlab.own_code import accepting
+from rlvrlab.notes import counting, noting
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -56,6 +55,8 @@ def command(
         if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
         if accept_code:
+            from rlvrlab.own_code import accepting
+
             click.get_current_context().with_resource(accepting())
         was_finished = read_info(folder).get("status") == "finished"
         resolved = _resumed(folder, words, fork, accept_code)
@@ -77,7 +78,7 @@ def command(
     for warning in unusual(resolved):
         click.echo(f"warning: {warning}", err=True)
     said = ["rlvr", *map(shlex.quote, sys.argv[1:])]
-    with Progress(resolved, as_json) as progress, noting(progress.tell):
+    with Progress(resolved, as_json) as progress, noting(progress.tell), counting(progress.count):
         if resume is not None and fork:
             ended = session.fork(folder, progress.observe, said, accept_code=accept_code)
         elif resume is not None:
@@ -121,9 +122,11 @@ def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None)
 
 
 def _refuse_data(path: Path) -> None:
+    if not path.is_file():
+        return
     from rlvrlab.envs.data_files import ENDINGS
 
-    if path.is_file() and path.name.lower().endswith(ENDINGS):
+    if path.name.lower().endswith(ENDINGS):
         look = f"`rlvr data preview {path}` looks at it"
         raise UserError(
             f"{path}: is data, not a recipe; `rlvr new task NAME --data {path}` writes a recipe for it, {look}"

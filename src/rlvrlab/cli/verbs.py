@@ -6,12 +6,12 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
 
 from rlvrlab import __version__
-from rlvrlab.cli.ctrl_c import CtrlC
 from rlvrlab.cli.printing import fail, printable
 from rlvrlab.errors import InfrastructureError, LabError, RecipeError, suggestion
 
@@ -92,14 +92,17 @@ def rlvr() -> None:
     """
 
 
-def run(ctrl_c: CtrlC) -> NoReturn:
-    """Run the command; deliberate errors and Ctrl-C become one line on stderr and an exit code."""
+def run(interrupted: Callable[[], bool]) -> NoReturn:
+    """Run the command; deliberate errors and Ctrl-C become one line on stderr and an exit code.
+
+    `interrupted` knows whether somebody has pressed Ctrl-C.
+    """
     stdout = sys.stdout
     for stream in (stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ gets \u2713, not a traceback
     try:
-        code = _result_of_verb(ctrl_c)
+        code = _result_of_verb(interrupted)
         sys.stdout.flush()
         sys.exit(code)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -131,12 +134,12 @@ def run(ctrl_c: CtrlC) -> NoReturn:
         fail(f"{place}{error.strerror}; choose another place, or free this one", 1)
 
 
-def _result_of_verb(ctrl_c: CtrlC) -> int:
+def _result_of_verb(interrupted: Callable[[], bool]) -> int:
     """The verb's exit code; what a package made of an interruption is one all the same."""
     try:
         return rlvr.main(standalone_mode=False) or 0
     except Exception as error:
-        if ctrl_c.pressed:
+        if interrupted():
             raise KeyboardInterrupt from error
         raise
 

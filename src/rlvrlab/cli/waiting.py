@@ -1,4 +1,5 @@
 """Examinations do not wait for ever: whoever examines says what it waits for, gives up in time, and heeds SIGTERM.
+Other work that takes longer than a moment says what it does (how far it has come, where that is counted: printing.py).
 
 An evaluation may take hours, so its time begins anew with every batch of judged answers: the deadline is for silence.
 """
@@ -13,12 +14,9 @@ from contextlib import contextmanager
 
 import click
 
-from rlvrlab.cli.printing import printable
+from rlvrlab.cli.printing import MOMENT_S, REMINDER_S, printable
 from rlvrlab.errors import AskedToStop
 from rlvrlab.notes import noting
-
-MOMENT_S, REMINDER_S = 2.0, 20.0
-"""Seconds until busy work says what it does, and between the lines that it goes on."""
 
 
 @contextmanager

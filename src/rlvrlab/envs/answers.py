@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from typing import TypeVar
 
+from rlvrlab.notes import made
 from rlvrlab.types import ErrorKind, Verdict
 
 T = TypeVar("T")
@@ -46,11 +47,12 @@ class Draws:
             yield
 
     def is_new(self, content: object) -> bool:
-        """Whether it was never drawn before; from now on it was."""
+        """Whether it was never drawn before; from now on it was, and it is counted as made."""
         if content in self.seen:
             return False
         self.seen.add(content)
         self._fruitless = 0
+        made()
         return True
 
 

@@ -6,11 +6,11 @@ was, and whether getting it worked. Two adapters give that; everything after the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from rlvrlab.engines.base import Engine
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.rollout.prompts import prompt_tokens
-from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, Verdict
+from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, StreamingSampler, Verdict
 
 if TYPE_CHECKING:  # asyncio, TLS and all that servers need; an engine of one's own should not wait for them
     from rlvrlab.engines.openai import Servers
@@ -77,6 +77,8 @@ class Answer:
 
 
 Ready = list[tuple[Ask, Answer]]
+HandIn = Callable[[Sequence[tuple[Problem, str]]], None]
+"""Hears of answers that can be judged already."""
 
 
 class Answerer(Protocol):
@@ -87,6 +89,14 @@ class Answerer(Protocol):
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """All answers, in any order, in lists as they become ready."""
+
+
+@runtime_checkable
+class HandsInEarly(Protocol):
+    """An answerer that knows answers before it gives them back."""
+
+    def handing_in(self, asks: Iterable[Ask], hand_in: HandIn) -> Iterator[Ready]:
+        """As `answers`; `hand_in` hears of every answer once it is complete, and may hear of one twice."""
 
 
 class EngineAnswerer:
@@ -109,11 +119,19 @@ class EngineAnswerer:
 
     def answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
         """Draws and yields `at_once` answers at a time."""
+        return self._answers(asks, None)
+
+    def handing_in(self, asks: Iterable[Ask], hand_in: HandIn) -> Iterator[Ready]:
+        """The same: an answer can be judged while others are drawn, and while their entropy is computed."""
+        return self._answers(asks, hand_in)
+
+    def _answers(self, asks: Iterable[Ask], hand_in: HandIn | None) -> Iterator[Ready]:
         waiting = iter(asks)
         while chunk := list(islice(waiting, self._at_once)):
             prompts = [prompt_tokens(self._engine.tokenizer, ask.prompt, self._system) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
-            problems, groups = [ask.problem for ask in chunk], self._engine.sample(requests)
+            problems = [ask.problem for ask in chunk]
+            groups = self._drawn(requests, problems, hand_in)
             if any("tools" in problem.meta for problem in problems):
                 from rlvrlab.rollout.episodes import with_tools
 
@@ -124,6 +142,23 @@ class EngineAnswerer:
                 (ask, Answer(completion, len(completion.tokens), entropy))
                 for ask, completion, entropy in zip(chunk, answers, entropies, strict=True)
             ]
+
+    def _drawn(
+        self, requests: Sequence[Request], problems: Sequence[Problem], hand_in: HandIn | None
+    ) -> list[list[Completion]]:
+        """The engine's answers; those to problems with tools go on after this, so they are not handed in."""
+        if hand_in is None:
+            return self._engine.sample(requests)
+
+        def told(complete: Sequence[tuple[int, int, Completion]]) -> None:
+            whole = [(problems[i], one) for i, _, one in complete if "tools" not in problems[i].meta]
+            hand_in([(problem, one.text) for problem, one in whole if one.finish is not Finish.ERROR])
+
+        if isinstance(self._engine, StreamingSampler):
+            return self._engine.sample_streaming(requests, told)
+        groups = self._engine.sample(requests)
+        told([(i, 0, group[0]) for i, group in enumerate(groups)])
+        return groups
 
     def _entropies(self, prompts: Sequence[tuple[int, ...]], answers: Sequence[Completion]) -> list[float | None]:
         """Mean entropy of the tokens that the policy wrote, of each completion; None for an empty one."""

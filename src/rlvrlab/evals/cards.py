@@ -114,6 +114,8 @@ class Gain(NamedTuple):
     control: bool = False
     since: int | None = None
     """The step of `before`, where the phase had begun by then."""
+    first: bool = False
+    """Nothing was trained before this phase."""
 
     @property
     def verdict(self) -> str:
@@ -148,14 +150,15 @@ class Gain(NamedTuple):
             return "nearly all was solved before it: take harder problems, or leave this phase out"
         if self.after == 0:
             return "no answer is right: easier problems, or more right answers to begin with (sft.references)"
+        longer = f"more {self.phase}.steps" + ("" if self.first else ", or less training before it")
         if self.mean < 0:
             lower = f"take a lower {self.phase}.learning_rate"
             return f"several seeds; if it falls again, look at what the reward pays (`rlvr check reward`) and {lower}"
         if self.detectable:
-            small = f"a true gain of {100 * self.detectable:.0f} points is found 4 times in 5 by so few problems"
+            found = f"with {self.problems} test problems a true gain is found reliably only above"
             more = "more test problems (eval.test_size, as far as the data has them) or several seeds"
-            return f"{small}: {more}; or more {self.phase}.steps, or less training before it"
-        return f"more {self.phase}.steps, or less training before it; eval.test_size compares problem by problem"
+            return f"{found} {100 * self.detectable:.0f} points: {more}; or {longer}"
+        return f"{longer}; eval.test_size compares problem by problem"
 
 
 def on_test(cards: Sequence[Card]) -> list[Gain]:
@@ -167,22 +170,22 @@ def on_test(cards: Sequence[Card]) -> list[Gain]:
             paired = change(origin, card)
             before, after = (sum(one.outcomes.values()) / len(one.outcomes) for one in (origin, card))
             ends = (paired.mean, paired.low, paired.high)
-            found.append(
-                Gain(card.phase, "test", before, after, *ends, paired.problems, paired.detectable, card.control)
-            )
+            counts = (paired.problems, paired.detectable, card.control)
+            found.append(Gain(card.phase, "test", before, after, *ends, *counts, first=origin.step == 0))
     return found
 
 
 def on_dev(phases: Mapping[str, Any]) -> list[Gain]:
     """The same on dev problems; `phases` as in Summary.phases."""
-    found = []
+    found: list[Gain] = []
     for name, entry in phases.items():
         if entry["last"]["step"] == entry["before"]["step"]:
             continue  # measured once only
         first, last = (_share(entry[when]) for when in ("before", "last"))
         ends = newcombe(first, last)
         since = entry["before"]["step"] if entry["before"].get("late") else None
-        found.append(Gain(name, "dev", first[0], last[0], last[0] - first[0], *ends, since=since))
+        shares = (first[0], last[0], last[0] - first[0])
+        found.append(Gain(name, "dev", *shares, *ends, since=since, first=not found))
     return found
 
 

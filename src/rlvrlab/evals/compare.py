@@ -180,7 +180,7 @@ class Comparison:
     def adjustment(self) -> str:
         """Which rows stand alone and which are adjusted, in words."""
         first, rest = self.measures[0].what, len(self.measures) - 1
-        words = f"{first} is the question: its interval and p stand alone."
+        words = f"{first} is the main question: its interval and p are not adjusted."
         if rest > 1:
             words += f" Intervals and p of the other {rest} rows are adjusted together (Bonferroni)"
             words += ", as are those of each further table." if self.by_skill or self.by_level else "."
@@ -198,7 +198,7 @@ class Comparison:
         if self.settings is None:
             return []
         if not self.settings:
-            return ["settings that differ: none, seeds and names aside"]
+            return ["settings that differ: none, names aside"]
         lines = [f"  {one.words}" for one in self.settings[:MOST_SETTINGS]]
         more = len(self.settings) - len(lines)
         return ["settings that differ:", *lines, *([f"  … and {more} more (--json has all)"] if more else [])]

@@ -35,8 +35,8 @@ from rlvrlab.record.settings import between_examined
 
 QUESTION = "accepted@1"
 FROM_CARDS = (
-    "By the cards that training made: no evaluation asks the same of all. `rlvr eval --run RUN`, for each run, gives "
-    "every measure, by skill and level too."
+    "Compared by what training measured at the end of its phases: no evaluation asked all runs the same problems. "
+    "`rlvr eval --run RUN`, for each run, gives every measure, by skill and level too."
 )
 
 

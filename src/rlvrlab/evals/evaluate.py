@@ -25,18 +25,16 @@ from typing import Any, Protocol
 from rlvrlab.engines.base import Engine
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import InfrastructureError, ModelChanged, OwnCodeError, UserError
-from rlvrlab.evals.answering import BLIND, Answerer, Ask, EngineAnswerer, Ready
+from rlvrlab.evals.answering import BLIND, Answerer, Ask, EngineAnswerer, HandsInEarly, Ready
 from rlvrlab.evals.hacks.signals import answer_metrics
-from rlvrlab.evals.judged import Judged, as_row, from_row
+from rlvrlab.evals.judged import Accuracy, BySkill, Judged, as_row, from_row
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, dataset_metrics
 from rlvrlab.evals.protocol import Budget, eval_at_1
 from rlvrlab.evals.protocol import Protocol as EvalProtocol
-from rlvrlab.evals.statistics import proportion, wilson
+from rlvrlab.notes import timed
 from rlvrlab.rewards.total import AbsentReward, PartialCredit, paid
-from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, unjudged
-
-LONGEST_REASON = 200
-"""Characters that are told of why an answer could not be judged."""
+from rlvrlab.rollout.collect import Item, Judging
+from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, Verdict, skills_of, unjudged
 
 
 @dataclass(frozen=True)
@@ -80,46 +78,6 @@ class Evaluation:
         )
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """How many answers were right, wrong and unjudged."""
-
-    solved: int
-    judged: int
-    """Answers with a verdict: the denominator."""
-    unjudged: int
-    """Left out because the judge or sampler failed."""
-    errors: dict[str, int]
-    """Kind of error -> number of wrong answers."""
-    truncated: int
-    """Answers cut at max_tokens."""
-    why_unjudged: str = ""
-    """What was said of the first answer without a verdict."""
-
-    @property
-    def unjudged_words(self) -> str:
-        """`29 of 33 unjudged: verify raised KeyError: 'paper' at late.py:5`; empty where all were judged."""
-        why = f": {' '.join(self.why_unjudged.split())[:LONGEST_REASON]}" if self.why_unjudged else ""
-        return f"{self.unjudged} of {self.judged + self.unjudged} unjudged{why}" if self.unjudged else ""
-
-    @property
-    def value(self) -> float:
-        """Share solved among those judged; 0 when none could be."""
-        return self.solved / self.judged if self.judged else 0.0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % Wilson interval."""
-        return wilson(self.solved, self.judged)
-
-    def metrics(self, data: str) -> dict[str, float]:
-        """The counts as metrics `val-core/<data>/acc` and the like."""
-        named = proportion(self.solved, self.judged).named("acc")
-        named |= {"truncated": float(self.truncated), "unjudged": float(self.unjudged)}
-        named |= {f"error/{kind}": float(count) for kind, count in self.errors.items()}
-        return {f"val-core/{data}/{name}": value for name, value in named.items()}
-
-
 class Store(Protocol):
     """Where judged answers survive an interruption; rows are those of `as_row`."""
 
@@ -149,21 +107,22 @@ def evaluate(
         twice = next(name for name, count in Counter(p.id for p in problems).items() if count > 1)
         raise UserError(f"problem {twice!r} is there twice; ids must be distinct")
     credit = reward if isinstance(reward, PartialCredit) else None
-    session = _Session(answerer, env, protocol, seed, store, observe or (lambda batch: None), credit)
-    session.restore(problems)
-    if isinstance(env, BaseEnvironment):
-        env.refuse_judge(problems)
-    try:
-        if protocol.budget is None:
-            pairs = ((p, i) for p in problems for i in range(protocol.n))
-            session.ask(Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p, i in pairs)
-            if protocol.tries > 1:
-                session.ask(session.second_tries())
-        else:
-            session.spend(problems, protocol.budget)
-    except InfrastructureError as error:
-        session.void(error)
-        raise
+    with Judging(env) as judging:
+        session = _Session(answerer, judging, protocol, seed, store, observe or (lambda batch: None), credit)
+        session.restore(problems)
+        if isinstance(env, BaseEnvironment):
+            env.refuse_judge(problems)
+        try:
+            if protocol.budget is None:
+                pairs = ((p, i) for p in problems for i in range(protocol.n))
+                session.ask(Ask(p, i, protocol.sampling, (seed, "eval", p.id, i)) for p, i in pairs)
+                if protocol.tries > 1:
+                    session.ask(session.second_tries())
+            else:
+                session.spend(problems, protocol.budget)
+        except InfrastructureError as error:
+            session.void(error)
+            raise
     order = {problem.id: index for index, problem in enumerate(problems)}
     judged = sorted(session.judged.values(), key=lambda one: (order[one.problem.id], one.sample, one.turn))
     executed = isinstance(env, BaseEnvironment) and env.runs_answers
@@ -171,10 +130,21 @@ def evaluate(
     return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed, known)
 
 
-def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Accuracy:
+def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Evaluation:
     """EVAL@1 of a policy in training, under the environment's own judge limits; deterministic."""
     protocol = replace(eval_at_1(max_tokens), run_timeout_s=None, memory_mb=None)
-    return evaluate(EngineAnswerer(engine), env, problems, protocol).accuracy()
+    return evaluate(EngineAnswerer(engine), env, problems, protocol)
+
+
+def evaluate_skills(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> BySkill:
+    """The same, counted for the whole and for every skill."""
+    with timed("evaluate"):
+        found = greedy(engine, env, problems, max_tokens)
+    parts = {
+        skill: replace(found, judged=tuple(one for one in found.judged if one.problem.skill == skill)).accuracy()
+        for skill in skills_of(problems)
+    }
+    return BySkill(found.accuracy(), parts)
 
 
 def reward_metrics(judged: Sequence[Judged], reward: RewardFunction) -> dict[str, Any]:
@@ -211,10 +181,10 @@ class _Session:
     """One evaluation under way."""
 
     def __init__(
-        self, answerer: Answerer, env: Environment, protocol: EvalProtocol, seed: int, store: Store | None,
+        self, answerer: Answerer, judging: Judging, protocol: EvalProtocol, seed: int, store: Store | None,
         observe: Observer, credit: RewardFunction | None,
     ) -> None:  # fmt: skip
-        self._answerer, self._env, self._protocol, self._seed = answerer, env, protocol, seed
+        self._answerer, self._judging, self._protocol, self._seed = answerer, judging, protocol, seed
         self._store, self._observe, self._credit = store, observe, credit
         self.judged: dict[tuple[str, int, int], Judged] = {}
         self._before_s = 0.0
@@ -238,8 +208,14 @@ class _Session:
     def ask(self, asks: Iterable[Ask]) -> None:
         """Have these answered and judged, unless they are already."""
         missing = (ask for ask in asks if not self._known(*ask.name))
-        for ready in self._answerer.answers(missing):
+        for ready in self._answers(missing):
             self._judge(ready)
+
+    def _answers(self, asks: Iterable[Ask]) -> Iterator[Ready]:
+        """They are judged while others are still being drawn, where other processes judge them."""
+        if self._judging.early and isinstance(self._answerer, HandsInEarly):
+            return self._answerer.handing_in(asks, self._judging.hand_in)
+        return self._answerer.answers(asks)
 
     def second_tries(self) -> list[Ask]:
         """For each failed first answer: a greedy try after feedback, and a sampled one that is told nothing.
@@ -252,7 +228,7 @@ class _Session:
         firsts = [one for one in self.judged.values() if one.turn == 0 and one.sample == 0]
         wrong = [one for one in firsts if one.verdict.correct is False]
         failed = [one for one in wrong if not all(self._known(one.problem.id, one.sample, t) for t in (1, BLIND))]
-        told = feedback(self._env, [(one.problem, one.answer.completion.text, one.verdict) for one in failed])
+        told = feedback(self._judging.env, [(one.problem, one.answer.completion.text, one.verdict) for one in failed])
         longest = self._protocol.sampling.max_tokens
         greedy, free = Sampling(longest, temperature=0.0), Sampling(longest)
         asks = []
@@ -276,7 +252,7 @@ class _Session:
                 asks.append(Ask(problem, round_, sampling, (self._seed, "eval", problem.id, round_)))
             if not asks and all(self._over(problem, budget) for problem in problems):
                 return
-            for ready in self._answerer.answers(asks):
+            for ready in self._answers(asks):
                 self._judge(ready)
                 if budget.kind == "wall_s" and self.clock() >= budget.amount:
                     return
@@ -300,7 +276,7 @@ class _Session:
         return one is not None and one.verdict.correct is not None
 
     def _judge(self, ready: Ready) -> None:
-        batch = [self._credited(one) for one in judge_answers(self._env, ready, self.clock)]
+        batch = [self._credited(one) for one in judge_answers(self._judging.verdicts, ready, self.clock)]
         if self._store:
             self._store.append([as_row(one) for one in batch])
         for one in batch:
@@ -321,7 +297,9 @@ class _Session:
         self._store.append([{**as_row(one), "void": str(error), "correct": None} for one in doubtful])
 
 
-def judge_answers(env: Environment, ready: Ready, clock: Callable[[], float]) -> list[Judged]:
+def judge_answers(
+    verify: Callable[[Sequence[Item]], list[Verdict]], ready: Ready, clock: Callable[[], float]
+) -> list[Judged]:
     """A failed request is not judged; equal answers to one problem are judged once, those judged already not again."""
     wanted = {
         (ask.problem.id, answer.completion.text): (ask.problem, answer.completion.text)
@@ -329,7 +307,7 @@ def judge_answers(env: Environment, ready: Ready, clock: Callable[[], float]) ->
         if answer.completion.finish is not Finish.ERROR and answer.verdict is None
     }
     started = time.perf_counter()
-    verdicts = dict(zip(wanted, env.verify_many(list(wanted.values())), strict=True)) if wanted else {}
+    verdicts = dict(zip(wanted, verify(list(wanted.values())), strict=True)) if wanted else {}
     share = (time.perf_counter() - started) / max(1, len(wanted))
     batch = []
     for ask, answer in ready:

@@ -1,17 +1,20 @@
-"""One answer with its verdict: as evaluated, as stored, as counted."""
+"""One answer with its verdict: as evaluated, as stored, as counted; and how many of them were right."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvrlab.evals.answering import Answer
 from rlvrlab.evals.metrics import Sample
+from rlvrlab.evals.statistics import proportion, wilson
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Verdict
 
 FINISHES, ERRORS = {str(kind): kind for kind in Finish}, {str(kind): kind for kind in ErrorKind}
 """By name; calling an enum takes three times as long, which tells with many stored answers."""
+LONGEST_REASON = 200
+"""Characters that are told of why an answer could not be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,68 @@ class Judged:
             stopped_early="stopped_early" in self.verdict.flags,
             answered=self.answer.completion.finish is not Finish.ERROR,
         )
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many answers were right, wrong and unjudged."""
+
+    solved: int
+    judged: int
+    """Answers with a verdict: the denominator."""
+    unjudged: int
+    """Left out because the judge or sampler failed."""
+    errors: dict[str, int]
+    """Kind of error -> number of wrong answers."""
+    truncated: int
+    """Answers cut at max_tokens."""
+    why_unjudged: str = ""
+    """What was said of the first answer without a verdict."""
+
+    @property
+    def unjudged_words(self) -> str:
+        """`29 of 33 unjudged: verify raised KeyError: 'paper' at late.py:5`; empty where all were judged."""
+        why = f": {' '.join(self.why_unjudged.split())[:LONGEST_REASON]}" if self.why_unjudged else ""
+        return f"{self.unjudged} of {self.judged + self.unjudged} unjudged{why}" if self.unjudged else ""
+
+    @property
+    def value(self) -> float:
+        """Share solved among those judged; 0 when none could be."""
+        return self.solved / self.judged if self.judged else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson interval."""
+        return wilson(self.solved, self.judged)
+
+    def metrics(self, data: str) -> dict[str, float]:
+        """The counts as metrics `val-core/<data>/acc` and the like."""
+        named = proportion(self.solved, self.judged).named("acc")
+        named |= {"truncated": float(self.truncated), "unjudged": float(self.unjudged)}
+        named |= {f"error/{kind}": float(count) for kind, count in self.errors.items()}
+        return {f"val-core/{data}/{name}": value for name, value in named.items()}
+
+
+class BySkill(NamedTuple):
+    """How many were solved: of the whole, and of every skill."""
+
+    whole: Accuracy
+    skills: dict[str, Accuracy]
+
+    @property
+    def value(self) -> float:
+        """Accuracy over all skills."""
+        return self.whole.value
+
+    def metrics(self, data: str) -> dict[str, float]:
+        """The whole's; with several skills also `val-core/<data>/<skill>/acc`, of `…/n` answers, and the worst."""
+        found = self.whole.metrics(data)
+        if len(self.skills) > 1:
+            values = {skill: accuracy.value for skill, accuracy in self.skills.items()}
+            found |= {f"val-core/{data}/{skill}/acc": value for skill, value in values.items()}
+            found |= {f"val-core/{data}/{skill}/n": float(part.judged) for skill, part in self.skills.items()}
+            found[f"val-core/{data}/worst_skill/acc"] = min(values.values())
+        return found
 
 
 def problems_of_roles(roles: Collection[str]) -> str:

@@ -19,7 +19,7 @@ from rlvrlab.evals.protocol import Protocol, asked_facts
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.record.evaluation import EvaluationFolder
 from rlvrlab.record.experiment import renew_experiment
-from rlvrlab.record.looks import note_look
+from rlvrlab.record.final import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.sinks.base import Sink
 from rlvrlab.rewards.total import PartialCredit
@@ -67,7 +67,8 @@ def evaluate_into(
         except BaseException:  # Ctrl-C, or a wait that was ended
             kept.info(status="interrupted")
             raise
-        metrics, summary = evaluation.metrics(), summarise(evaluation)
+        metrics = evaluation.metrics()
+        summary = summarise(evaluation, metrics)
         rows, counts = qa_log(evaluation.judged, seed, name)
         kept.finish({name: metrics}, summary, {name: rows}, {name: counts})
         kept.info(answered_by=answerer.identity(), **integrity_of(metrics))
@@ -113,7 +114,7 @@ def examined_facts(
     return {**asked_facts(env, problems, protocol, seed, data), "who": who}
 
 
-def summarise(evaluation: Evaluation) -> dict[str, Any]:
+def summarise(evaluation: Evaluation, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """metrics.json in full: by skill and level, the retries, and the reasons of what failed."""
     lost = [one for one in evaluation.judged if one.verdict.correct is None]
     failures = Counter((one.answer.error or one.verdict.detail)[:200] for one in lost)
@@ -122,12 +123,12 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "protocol": evaluation.protocol.name,
         "protocol_hash": evaluation.protocol.hash,
         "wall_s": round(evaluation.wall_s, 3),
-        "total": evaluation.metrics(),
+        "total": dict(metrics),
         "by_skill": _split(evaluation, lambda s: s.skill),
         "by_level": _split(evaluation, lambda s: s.level),
         "unjudged_because": dict(failures.most_common(20)),
         "retried": sum(one.answer.attempts > 1 for one in evaluation.judged),
-        "findings": [one.text for one in findings(evaluation.metrics())],
+        "findings": [one.text for one in findings(metrics)],
     }
 
 

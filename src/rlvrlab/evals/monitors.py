@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlvrlab.errors import UnknownName
+from rlvrlab.errors import ForeignCode, UnknownName
 from rlvrlab.evals.hacks.signals import BACKWARD_SHARE, HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
-from rlvrlab.own_code import ForeignCode
 from rlvrlab.recipe.presets import PRESETS
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout

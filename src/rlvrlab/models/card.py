@@ -87,7 +87,7 @@ def card(facts: Facts) -> str:
 def _results(facts: Facts) -> str:
     if not facts.results:
         return "## Results\n\nThe run recorded no evaluation."
-    lines = ["## Results", "", "accepted@1 on dev problems, one greedy answer each, 95 % Wilson intervals.", ""]
+    lines = ["## Results", "", "accepted@1 on dev problems, one greedy answer each, 95 % intervals.", ""]
     lines += ["| phase | before | this model | best of the phase |", "|---|---|---|---|"]
     lines += [f"| {_line(r.phase)} | {r.before} | {r.here or '–'} | {r.best} |" for r in facts.results]
     return "\n".join(lines)

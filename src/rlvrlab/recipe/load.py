@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -19,7 +20,6 @@ from rlvrlab.recipe.checks import badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
-from rlvrlab.recipe.shipped import recipe_file
 from rlvrlab.registry import find, keys_of, name_own, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
@@ -89,7 +89,10 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Resolved:
 
     A name that is no file is looked up among the recipes that come along; see `shipped.recipe_file`.
     """
-    path = recipe_file(path)
+    if not os.path.lexists(path):
+        from rlvrlab.recipe.shipped import recipe_file
+
+        path = recipe_file(path)
     tree, text = read_toml(path)
     changes = {key: _from_here(value, path.parent) for key, value in parse_overrides(overrides).items()}
     return load_tables(tree, changes, path.parent, path.name, text)

@@ -22,8 +22,7 @@ from pydantic import Field, Strict
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import Lines, StorageError, read_facts, refuse_schema, utc_now, write_json, write_rows
-from rlvrlab.record.lock import Lock
+from rlvrlab.record.files import Lines, Lock, StorageError, read_facts, refuse_schema, utc_now, write_json, write_rows
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import Record, read_records
 from rlvrlab.types import ErrorKind, Finish, Problem

@@ -92,7 +92,7 @@ def _result(folder: Path, so_far: Summary) -> str:
         f"**{headline_words(folder, so_far)}**",
         "",
         "The result is that of the final checkpoint. Dev problems decide early stops and the best checkpoint "
-        f"(`RUN@best`). {ACCEPTED}, 95 % Wilson intervals; the best is high by luck, too:",
+        f"(`RUN@best`). {ACCEPTED}, 95 % intervals; the best of several is partly luck:",
         "",
     ]
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]

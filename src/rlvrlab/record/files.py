@@ -1,4 +1,4 @@
-"""Writing that a crash cannot tear: whole files by rename, lines one by one.
+"""Writing that a crash cannot tear: whole files by rename, lines one by one, by one writer per folder.
 
 A line that was written survives kill −9 at once and power loss after `sync`. A reader meets at most one torn last line.
 """
@@ -6,22 +6,24 @@ A line that was written survives kill −9 at once and power loss after `sync`. 
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from rlvrlab import plain_files
-from rlvrlab.errors import InfrastructureError, RunError
-from rlvrlab.plain_json import parsed
+from rlvrlab.errors import InfrastructureError, RunError, RunLocked
+from rlvrlab.plain_files import parsed
 
 
 def utc_now() -> str:
@@ -34,6 +36,43 @@ class StorageError(InfrastructureError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"{path}: {error.strerror or error}; free space or choose another output_dir, then --resume")
+
+
+class Lock:
+    """An exclusive lock on a folder, held from creation to `release`.
+
+    The kernel drops it when its holder dies, however it dies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / ".lock"
+        try:
+            self._file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(path, error) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            holder = "another process"
+            with suppress(ValueError, KeyError, TypeError):
+                facts = parsed(self._file.read())
+                holder = f"process {facts['pid']} on {facts['host']}"
+            self._file.close()
+            raise RunLocked(f"{folder}: in use by {holder}; wait for it or stop it") from None
+        except OSError as error:  # some network file systems have no locks
+            self._file.close()
+            why = error.strerror or error
+            raise RunError(f"{folder}: files cannot be locked here ({why}); put output_dir on a local disk") from None
+        with suppress(OSError):  # on a full disk the holder stays unnamed; the lock itself needs no space
+            self._file.truncate(0)
+            self._file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+            self._file.flush()
+
+    def release(self) -> None:
+        """Release the folder for the next writer."""
+        with suppress(OSError):
+            self._file.close()
 
 
 def to_json(value: Any) -> str:

@@ -1,30 +1,41 @@
-"""Which evaluation stands for a run: one of its final checkpoint, on the most of its own test problems.
+"""What was examined of a run: which evaluation stands for it, and how often somebody looked at test problems.
 
-Whatever quotes a run by one number, or compares it with another run, asks here. An evaluation of an earlier step, or of
-the policy before training, stands for the run only where it is asked for by name (RUN@STEP).
+One of its final checkpoint stands for it, on the most of its own test problems. Whatever quotes a run by one number, or
+compares it with another run, asks here. An evaluation of an earlier step, or of the policy before training, stands for
+the run only where it is asked for by name (RUN@STEP).
+
+A test score is worth less the more often somebody looked at it before deciding something, so the looks are counted: one
+line of looks.jsonl per examination on test problems. An examination that is resumed, or a card that is made again after
+a kill, is the same look.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.record.evaluation import evaluation_facts, evaluations_of
-from rlvrlab.record.files import read_facts
+from rlvrlab.record.files import Lines, read_facts, utc_now
 from rlvrlab.record.run import read_metrics
+from rlvrlab.record.shapes import Record, read_records
 from rlvrlab.record.summary import Summary
+from rlvrlab.types import Problem
 
 BASE, LAST, BEST = "base", "last", "best"
 ALLOWED = "a step, best, last, base"
 POLICY = "policy"
 """The fact of run_info.json by which a study says that it examines the best checkpoint of its runs, or the last."""
+LOOKS = "looks.jsonl"
 
 
 class Examined(NamedTuple):
     """A finished evaluation of a run."""
 
     folder: Path
+    numbers: Path
+    """The file with its metrics."""
     facts: dict[str, Any]
     """What decides its result: data, problems, protocol, scorer and who answered."""
     info: dict[str, Any]
@@ -73,6 +84,10 @@ def checkpoint_words(step: object) -> str:
 
 def examined_of(run: Path) -> list[Examined]:
     """Every finished evaluation of a run, oldest first."""
+    if not (run / "evaluations").is_dir():
+        return []
+    from rlvrlab.record.evaluation import METRICS, evaluation_facts, evaluations_of
+
     own = ((read_facts(run / "run_info.json", "restore it") or {}).get("data") or {}).get("environment")
     found = []
     for order, folder in enumerate(evaluations_of(run)):
@@ -81,7 +96,7 @@ def examined_of(run: Path) -> list[Examined]:
         protocol = facts.get("protocol") or {}
         greedy = protocol.get("n", 1) == 1 and not protocol.get("budget")
         rank = (own in (None, facts["data"]), facts.get("roles") == ["test"], facts.get("problems") or 0, greedy, order)
-        found.append(Examined(folder, facts, info, facts["who"].get("step"), rank))
+        found.append(Examined(folder, folder / METRICS, facts, info, facts["who"].get("step"), rank))
     return found
 
 
@@ -112,3 +127,28 @@ def step_named(run: Path, which: str) -> int | None:
     if not which.isdigit():
         raise UserError(f"{run}@{which}: {which!r} is no checkpoint; allowed: {ALLOWED}")
     return int(which)
+
+
+class Look(Record):
+    """One line of looks.jsonl."""
+
+    time: str
+    data: str
+    problems: int
+    where: str
+
+
+def note_look(run: Path, data: str, problems: Sequence[Problem], where: str) -> None:
+    """Count an examination of a run's policy, if test problems are among those it is asked; `where` identifies it.
+
+    A run in a folder that may only be read can be examined, too; then nothing is counted.
+    """
+    count = sum(problem.role == "test" for problem in problems)
+    if count and os.access(run, os.W_OK) and all(row["where"] != where for row in read_looks(run)):
+        with Lines(run / LOOKS) as lines:
+            lines.append({"time": utc_now(), "data": data, "problems": count, "where": where})
+
+
+def read_looks(run: Path) -> list[dict[str, Any]]:
+    """Every look at test problems with a policy of this run, the oldest first."""
+    return read_records(run / LOOKS, Look)

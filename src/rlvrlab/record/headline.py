@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.plain_json import count, share
-from rlvrlab.record.evaluation import METRICS
+from rlvrlab.plain_files import count, share
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.final import examined_of, final_step, standing
 from rlvrlab.record.run import read_metrics
@@ -95,8 +94,8 @@ def in_words(found: Sequence[Headline], folder: Path) -> str:
     told = "; ".join(one.words for one in found)
     if found[0].role == "test":
         return f"Result: {told} (95 % intervals over problems)"
-    remedy = f"set eval.test_size, or `rlvr eval --run {folder}`"
-    return f"Result: {told} (95 % interval over problems). No test result: {remedy}"
+    remedy = f"phases are tested when they end, where eval.test_size is set; or `rlvr eval --run {folder}`"
+    return f"Result: {told} (95 % interval over problems). No test result of what was trained: {remedy}"
 
 
 def _cards(folder: Path) -> list[tuple[Rank, Headline]]:
@@ -117,10 +116,10 @@ def _evaluated(folder: Path) -> list[tuple[Rank, Headline]]:
     """Evaluations of trained policies on test problems."""
     found = []
     for one in examined_of(folder):
-        by_data = read_facts(one.folder / METRICS, "evaluate again") or {}
+        by_data = read_facts(one.numbers, "evaluate again") or {}
         metrics = by_data.get(one.facts["data"])
         own, on_test, problems, greedy, order = one.rank
-        made = _headline(metrics, one.step, (one.folder / METRICS).relative_to(folder)) if one.step else None
+        made = _headline(metrics, one.step, one.numbers.relative_to(folder)) if one.step else None
         if on_test and made is not None:
             found.append(((own, problems, greedy, 0, order), made._replace(whole=one.info.get("part_of"))))
     return found

@@ -23,9 +23,10 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import RunError, UserError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import (
     Lines,
+    Lock,
     StorageError,
     mend_tail,
     read_facts,
@@ -38,7 +39,6 @@ from rlvrlab.record.files import (
     write_json,
     write_rows,
 )
-from rlvrlab.record.lock import Lock
 from rlvrlab.record.redact import redact
 from rlvrlab.record.summary import WITHDRAWN, Summary
 

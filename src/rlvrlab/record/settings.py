@@ -1,4 +1,4 @@
-"""In which settings of their recipes runs differ, the seed and names aside."""
+"""In which settings of their recipes runs differ, names aside; seeds only where both sides have others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def between(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
         values = [_values(side, key) for side in (first, second)]
         if values[0] != values[1] and (key in everywhere or key in set_by_hand):
             found.append(Setting(key, *values))
-    return tuple(found)
+    seeds = [
+        _values([{"seed": (one.get("recipe") or {}).get("seed")} for one in side], "seed") for side in (before, after)
+    ]
+    return tuple([*found, Setting("seed", *seeds)] if seeds[0] != seeds[1] else found)
 
 
 def between_examined(before: Sequence[Stored], after: Sequence[Stored]) -> tuple[Setting, ...] | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rlvrlab import plain_files
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 
 BLOCK = 1 << 20
 """Bytes read at once."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError
-from rlvrlab.plain_json import LARGEST_COUNT, count, number, parsed, share
+from rlvrlab.plain_files import LARGEST_COUNT, count, number, parsed, share
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
 from rlvrlab.record.files import refuse_schema
 from rlvrlab.record.headline import tested
@@ -216,13 +216,15 @@ def _accuracy(accuracy: Any, low: Any, high: Any) -> dict[str, Any] | None:
 
 
 def _written_tokens(line: bytes) -> float | None:
-    """Mean length times groups of a metrics line; None where it does not have both."""
-    found = [match[1] for match in (LENGTH.search(line), GROUPS.search(line)) if match]
+    """Mean length times groups of a metrics line; None where it does not have both, or not as counts can be."""
+    length, groups = LENGTH.search(line), GROUPS.search(line)
+    if length is None or groups is None:
+        return None
     try:
-        length, groups = (number(float(text), 0, LARGEST_COUNT) for text in found)
+        mean, many = float(length[1]), float(groups[1])
     except ValueError:
         return None
-    return None if length is None or groups is None else length * groups
+    return mean * many if 0 <= mean <= LARGEST_COUNT and 0 <= many <= LARGEST_COUNT else None
 
 
 def _evaluation_entry(folder: Path, name: str, info: Row, held: list[Held] | None) -> Entry:

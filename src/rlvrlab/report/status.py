@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab import plain_files
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 
 QUIET_S = 900.0
 """Seconds of silence after which a running run counts as stale, or twenty of its steps if that is longer."""

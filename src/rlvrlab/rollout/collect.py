@@ -11,15 +11,17 @@ processes, while one that computes in this process would take the time from the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.envs.base import BaseEnvironment
+from rlvrlab.notes import timed
 from rlvrlab.rewards.total import paid
 from rlvrlab.rollout.prompts import prompt_tokens
-from rlvrlab.stopwatch import timed
 from rlvrlab.types import (
     Completion,
     Environment,
@@ -77,8 +79,15 @@ class Judging(AbstractContextManager["Judging"]):
         fresh = {(p.id, text): (p, text) for p, text in items if (p.id, text) not in self._coming}
         if self._threads is None or not fresh:
             return
-        future = self._threads.submit(self.env.verify_many, list(fresh.values()))
+        future = self._threads.submit(self._verified, list(fresh.values()))
         self._coming |= {key: (future, place) for place, key in enumerate(fresh)}
+
+    def _verified(self, items: Sequence[Item]) -> list[Verdict]:
+        """Their verdicts; where the judge does not tell what one cost, it has its share of the time that all took."""
+        started = time.perf_counter()
+        verdicts = self.env.verify_many(items)
+        each = (time.perf_counter() - started) / len(items)
+        return [one if "wall_s" in one.cost else replace(one, cost={**one.cost, "wall_s": each}) for one in verdicts]
 
     def verdicts(self, items: Sequence[Item]) -> list[Verdict]:
         """The verdicts, in order; what was not handed in is judged now."""

@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from rlvrlab.envs.base import GivesFeedback, GivesFeedbackTogether
 from rlvrlab.errors import UserError
+from rlvrlab.notes import timed
 from rlvrlab.rollout.collect import Asked, Judging, drawn, judged_rollouts
 from rlvrlab.rollout.prompts import again_tokens, prompt_tokens
-from rlvrlab.stopwatch import timed
 from rlvrlab.types import Environment, Problem, Request, RewardFunction, Rollout, Sampler, Sampling, Verdict
 
 Context = Literal["fresh", "conversation"]

@@ -56,7 +56,7 @@ class Examiner:
         started = time.monotonic()
         try:
             for ready in self._answerer.answers(asks):
-                judged = judge_answers(self._env, ready, lambda: time.monotonic() - started)
+                judged = judge_answers(self._env.verify_many, ready, lambda: time.monotonic() - started)
                 pairs = zip(ready, judged, strict=True)
                 yield {
                     "ready": [

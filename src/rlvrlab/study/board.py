@@ -13,7 +13,7 @@ from pydantic import ConfigDict, RootModel
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError, UserError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.shapes import refuse_other
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.folder import TrialState, read_decisions, read_states

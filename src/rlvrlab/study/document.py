@@ -11,7 +11,7 @@ import rlvrlab
 from rlvrlab.evals.statistics import estimate
 from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
-from rlvrlab.record.looks import read_looks
+from rlvrlab.record.final import read_looks
 from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.story.part import as_csv
 from rlvrlab.skills.metrics import limits

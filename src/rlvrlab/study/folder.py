@@ -10,9 +10,10 @@ from pydantic import Field
 
 from rlvrlab import plain_files
 from rlvrlab.errors import UserError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import (
     Lines,
+    Lock,
     StorageError,
     numbered_lines,
     read_facts,
@@ -22,7 +23,6 @@ from rlvrlab.record.files import (
     write_atomically,
     write_json,
 )
-from rlvrlab.record.lock import Lock
 from rlvrlab.record.shapes import Record, refuse_other
 from rlvrlab.study.load import StudyFile, load_study
 from rlvrlab.study.worker import read_result

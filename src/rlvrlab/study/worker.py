@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Any
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, LabError, RunError, RunLocked
 from rlvrlab.fate import share_fate
-from rlvrlab.plain_json import parsed
-from rlvrlab.record.files import write_json
-from rlvrlab.record.lock import Lock
+from rlvrlab.plain_files import parsed
+from rlvrlab.record.files import Lock, write_json
 from rlvrlab.record.shapes import Record, refuse_other
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _locked(folder: Path) -> Lock:
 
 def _run(folder: Path, job: dict[str, Any]) -> int:
     from rlvrlab.record.run import read_info, read_metrics
-    from rlvrlab.report.gather.record import RunRecord
+    from rlvrlab.report.run_record import RunRecord
     from rlvrlab.report.story.skills import kept
     from rlvrlab.scale.session import resume, start
     from rlvrlab.study.examine import examine, prepared

@@ -15,6 +15,7 @@ from rlvrlab.batch import RewardBatch, TokenBatch, batch_of, pad, without
 from rlvrlab.engines.base import Engine
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
+from rlvrlab.train.state import Memory
 from rlvrlab.types import Rollout
 
 if TYPE_CHECKING:
@@ -49,6 +50,15 @@ class Sorted(NamedTuple):
             why, remedy = "all right", "take harder problems; this set has nothing left to teach"
         same = f"every group's answers earned the same reward ({why}), so there is no gradient to follow"
         return f"no signal: {same}; {remedy}"
+
+
+class Collected(NamedTuple):
+    """A batch of judged answers."""
+
+    rollouts: list[Rollout]
+    kinds: Sorted
+    memory: Memory
+    metrics: dict[str, float]
 
 
 def sort_groups(rollouts: Sequence[Rollout], *, by_parts: bool = False) -> Sorted:

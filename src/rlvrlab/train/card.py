@@ -26,7 +26,7 @@ from rlvrlab.evals.metrics import card_columns, grouped
 from rlvrlab.evals.protocol import asked_facts, eval_at_1, eval_at_k
 from rlvrlab.record.experiment import CARDS_PAGE
 from rlvrlab.record.files import read_facts, write_atomically, write_rows
-from rlvrlab.record.looks import note_look
+from rlvrlab.record.final import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import MEND
 from rlvrlab.rollout.prompts import prompt_tokens

@@ -18,7 +18,7 @@ from typing import Any
 from rlvrlab import plain_files
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import CheckpointError, TrainingDiverged
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import StorageError, sync_folder, write_json
 from rlvrlab.record.run import SEAL
 from rlvrlab.train.lab import Lab

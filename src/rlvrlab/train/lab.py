@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.envs.split import Use, require
 from rlvrlab.errors import UserError
+from rlvrlab.notes import counted
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.total import AbsentReward
 from rlvrlab.rollout.collect import collect
-from rlvrlab.train.state import Stage
+from rlvrlab.train.state import Moment, Stage
 from rlvrlab.types import Environment, Problem, RewardFunction, Role, Rollout, Sampling, content_hash, skills_of
 
 if TYPE_CHECKING:
@@ -160,6 +161,15 @@ class Lab(Supplies):
         """The `step`-th slice of an endless stream that visits every training problem once per epoch, reshuffled."""
         return drawn(self.train, (self.recipe.seed, stream), step * size, (step + 1) * size)
 
+    def problems_in(self, now: Moment, stream: str, size: int) -> list[Problem]:
+        """What an on-line step asks: the protocol's choice, or the next of all, and what a guard mixes in."""
+        if self.protocol is None:
+            problems = self.problems_at(stream, now.phase_step, size)
+        else:
+            at = now.phase_step - now.stage.first
+            problems = self.protocol.problems(self.train, self.recipe.seed, now.stage, stream, at, size)
+        return list(self.guard.mixed_in(now, problems, stream)) if self.guard else list(problems)
+
 
 def _by_content(problems: Sequence[Problem]) -> dict[str, Any]:
     return {"size": len(problems), "sha256": content_hash(problems)}
@@ -212,7 +222,8 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
     data = resolved.recipe.data
     file, size = getattr(data, f"{role}_file"), getattr(data, f"{role}_size")
     if file is None:
-        return env.problems(role, size, data.seed)
+        with counted(f"{role} problems", size):
+            return env.problems(role, size, data.seed)
     from rlvrlab.data.loading import load_all
 
     whole = resolved.origins.get(f"data.{role}_size") == "default"
@@ -231,7 +242,8 @@ def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> d
     recipe = resolved.recipe
     size, given = recipe.eval.test_size, recipe.data.test_file
     if given is None:
-        return {env.name: tuple(env.problems("test", size, recipe.data.seed))} if size else {}
+        with counted("test problems", size):
+            return {env.name: tuple(env.problems("test", size, recipe.data.seed))} if size else {}
     from rlvrlab.data.loading import load
     from rlvrlab.envs.data_files import bare_name
 

@@ -9,25 +9,28 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.errors import NothingToLearn, TrainingDiverged
-from rlvrlab.evals.by_skill import BySkill, evaluate_skills
 from rlvrlab.evals.cards import gain_lines, on_dev, on_test, read_cards
+from rlvrlab.evals.evaluate import evaluate_skills
+from rlvrlab.evals.judged import BySkill
 from rlvrlab.evals.monitors import PERSISTS, Watch
+from rlvrlab.notes import measuring, watching
 from rlvrlab.recipe.schema import Stop
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_info, read_metrics
-from rlvrlab.record.sinks.base import Sinks
 from rlvrlab.rewards.total import is_control
 from rlvrlab.rollout.collect import as_row
-from rlvrlab.stopwatch import measuring, watching
 from rlvrlab.train import checkpoint
 from rlvrlab.train.card import BASELINE, write_card
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
+
+if TYPE_CHECKING:
+    from rlvrlab.record.sinks.base import Sinks
 
 Observer = Callable[[Phase, State, dict[str, Any]], None]
 MAX_SKIPPED = 3
@@ -44,15 +47,17 @@ class Watched(NamedTuple):
 
     lab: Lab
     run: Run
-    sinks: Sinks
+    sinks: Sinks | None
+    """None where the recipe names none."""
     watch: Watch
     observe: Observer
     patience: Patience
 
 
 def train(
-    lab: Lab, run: Run, sinks: Sinks, state: State, interrupts: Interrupts, observe: Observer, patience: Patience
-) -> State:
+    lab: Lab, run: Run, sinks: Sinks | None, state: State, interrupts: Interrupts, observe: Observer,
+    patience: Patience,
+) -> State:  # fmt: skip
     """Run the phases from `state` on, until the end or until asked to stop."""
     preset, control = read_info(run.folder).get("preset"), is_control(lab.reward)
     at = Watched(lab, run, sinks, Watch(read_metrics(run.folder), preset, control=control), observe, patience)
@@ -224,7 +229,7 @@ def _record(
     if outcome.skipped:
         run.event("skipped_update", SKIPPED_UPDATE, step=state.step)
     run.sync()
-    if lab.recipe.record.sinks:
+    if at.sinks is not None:
         at.sinks.log(row)
     if evaluation:
         write_experiment(run.folder, run.so_far)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from signal import Signals
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.notes import hearing, noting
@@ -17,7 +17,6 @@ from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
-from rlvrlab.record.sinks.base import Sinks, find_sinks
 from rlvrlab.registry import name_own
 from rlvrlab.train import checkpoint, run_folder
 from rlvrlab.train.checks import (
@@ -32,6 +31,9 @@ from rlvrlab.train.lab import Lab, build_supplies
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.state import State
 from rlvrlab.train.stopping import Abandoned, Interrupts, Patience
+
+if TYPE_CHECKING:
+    from rlvrlab.record.sinks.base import Sinks
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
         lab = ready_lab(resolved)
         note_long_references(lab)
         note_untrained_tokens(lab)
-    find_sinks(resolved)
+    _refuse_sinks(resolved)
     run = run_folder.create(lab, command)
     with closing(run):
         run.event("start", f"run {run.folder.name} starts")
@@ -104,7 +106,7 @@ def fork(folder: Path, observe: Observer, command: Sequence[str] = (), *, accept
 
     resolved = resolved_of(folder, accept_code=accept_code)
     lab = ready_lab(resolved)
-    find_sinks(resolved)
+    _refuse_sinks(resolved)
     found = checkpoint.complete(folder / "checkpoints")
     if not found:
         raise UserError(f"{folder}: no complete checkpoint to fork from; start a new run with its recipe")
@@ -171,7 +173,7 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
         deadline_s = lab.recipe.stop.deadline_s
         try:
             patience = Patience(run.event, interrupts, deadline_s, partial(run_folder.close, run))
-            with run_folder.recorded(run), Sinks.open(lab.resolved, run) as sinks, patience, noting(run.event):
+            with run_folder.recorded(run), _opened_sinks(lab, run) as sinks, patience, noting(run.event):
                 state = train(lab, run, sinks, state, interrupts, observe, patience)
         except Abandoned:
             words = "asked to stop; the step in progress was given up; go on with --resume"
@@ -182,6 +184,23 @@ def _go(lab: Lab, run: Run, state: State, observe: Observer) -> Ended:
             return Ended(run.folder, "finished", 0, summarise(run.folder), interrupts.received)
         run_folder.close(run, interrupts.status, f"asked to stop after step {state.step}; go on with --resume")
         return _stopped(run, interrupts)
+
+
+def _refuse_sinks(resolved: Resolved) -> None:
+    """Say before anything is trained that a tracker which the recipe names is not known or not installed."""
+    if resolved.recipe.record.sinks:
+        from rlvrlab.record.sinks.base import find_sinks
+
+        find_sinks(resolved)
+
+
+def _opened_sinks(lab: Lab, run: Run) -> AbstractContextManager[Sinks | None]:
+    """The trackers that get a copy of the metrics, where the recipe names some."""
+    if not lab.recipe.record.sinks:
+        return nullcontext()
+    from rlvrlab.record.sinks.base import Sinks
+
+    return Sinks.open(lab.resolved, run)
 
 
 def _stopped(run: Run, interrupts: Interrupts) -> Ended:

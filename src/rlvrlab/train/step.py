@@ -11,9 +11,17 @@ from dataclasses import replace
 import numpy as np
 
 from rlvrlab.batch import TokenBatch
-from rlvrlab.stopwatch import timed
-from rlvrlab.train.batches import assemble, correction_of, metrics_of, minibatches, penalises_reward, training_batch
-from rlvrlab.train.collection import aged, collect_groups
+from rlvrlab.notes import timed
+from rlvrlab.train.batches import (
+    Collected,
+    assemble,
+    correction_of,
+    metrics_of,
+    minibatches,
+    penalises_reward,
+    sort_groups,
+    training_batch,
+)
 from rlvrlab.train.lab import Lab, shows_answers
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.state import Memory, Moment, State, stage_at
@@ -79,6 +87,30 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     metrics |= more
     skipped, steps = any(one.skipped for one in applied), credits.rows(batch, used) if credits else {}
     return StepOutcome(metrics, memory, rollouts, silent=silent, skipped=skipped, events=now.events, steps=steps)
+
+
+def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment, memory: Memory) -> Collected:
+    """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
+    if lab.recipe.pipeline.lag:
+        from rlvrlab.train.pipeline import pipelined
+
+        return pipelined(lab, phase, estimators, now, memory)
+    by_parts, limits, size = estimators.advantage.by_parts, estimators.limits, phase.batch_size
+    refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
+    rollouts: list[Rollout] = []
+    for attempt in range(1 + refills):
+        stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
+        problems = lab.problems_in(now, stream, size)
+        problems = limits.fitted(problems, now.step) if limits else problems
+        key, sampling = (lab.recipe.seed, stream, now.phase_step), lab.sampling_in(now.stage)
+        rollouts += lab.ask(problems, key, sampling, shape=lab.shape)
+        kinds = sort_groups(rollouts, by_parts=by_parts)
+        if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
+            break
+    if phase.tries > 1:
+        rollouts += phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
+        kinds = sort_groups(rollouts, by_parts=by_parts)
+    return Collected(rollouts, kinds, memory, {})
 
 
 def corrected(lab: Lab, phase: OnlinePhase, estimators: Estimators) -> Objective:
@@ -149,7 +181,11 @@ def settle(lab: Lab, now: Moment, memory: Memory, *, updated: bool) -> tuple[Mem
         kept, moved, metrics = lab.guard.settle(now, memory.guard)
         memory, updated = replace(memory, guard=kept), updated or moved
     if updated:
-        memory = replace(memory, in_flight=aged(memory.in_flight, lab.engine.publish()))
+        version = lab.engine.publish()
+        if memory.in_flight is not None:
+            from rlvrlab.train.pipeline import aged
+
+            memory = replace(memory, in_flight=aged(memory.in_flight, version))
     return memory, metrics
 
 

@@ -23,8 +23,8 @@ from types import FrameType
 from typing import NamedTuple
 
 from rlvrlab.errors import DeadlineExceeded
+from rlvrlab.notes import running, watching
 from rlvrlab.record.files import utc_now
-from rlvrlab.stopwatch import running, watching
 
 GRACE_S = 5.0
 """What a step may still take after somebody asked the run to stop."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from rlvrlab.batch import Floats, Scale, TokenBatch
 from rlvrlab.engines.base import Trainable, Vector
+from rlvrlab.notes import timed
 from rlvrlab.recipe.schema import Optimizer
-from rlvrlab.stopwatch import timed
 from rlvrlab.train.state import NOTHING, Kept, Moment
 from rlvrlab.types import Aggregation, Objective
 

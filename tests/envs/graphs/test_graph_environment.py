@@ -84,6 +84,18 @@ def test_shapes_never_cross_roles(task: str) -> None:
     assert not shapes[0] & shapes[1] and not shapes[0] & shapes[2] and not shapes[1] & shapes[2]
 
 
+def test_a_small_graph_may_come_in_several_numberings_and_stays_in_its_role() -> None:
+    small = {"tasks": ("MVC",), "levels": (1,), "sizes": (4, 5), "style": "bare"}
+    with pytest.raises(UserError, match="found only 8 different ones"):
+        GraphEnvironment(**small).problems("train", 40, 0)
+    env = GraphEnvironment(**small, copies=6)
+    train, test = (env.problems(role, size, 0) for role, size in (("train", 40), ("test", 5)))
+    assert len({p.prompt for p in train}) == 40
+    met = Counter(p.meta["shape"] for p in train)
+    assert len(met) == 8 and max(met.values()) == 6 and not met.keys() & {p.meta["shape"] for p in test}
+    assert env.problems("train", 7, 0) == train[:7]
+
+
 def test_tasks_share_the_split() -> None:
     """A graph that trains MIS must not test MVC, whose optimum is what MIS leaves over."""
     train = {p.meta["shape"] for p in GraphEnvironment(tasks=("MIS",), levels=(1,)).problems("train", 150, 0)}

@@ -43,13 +43,13 @@ class HfEngine:
         self.device = load.device_of(config)
         self.model = load.load_model(config, self.device)
         self.peft = load.add_adapter(self.model, config) if config.lora_rank else None
+        self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters()), self.device.type))
         self.body = Body(self.model, packing=config.packing)
         self.tokenizer = load.load_tokenizer(config, self.body.vocabulary)
         if config.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self.ways: ways.Ways | None = None
         self.weights = Trainable(self.model)
-        self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters())))
         self.precision = str(self.weights.dtype).removeprefix("torch.")
         self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
         self._halved = self._gave_back = False

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ def load_model(config: HfConfig, device: torch.device) -> Any:
     source = check_source(config.model)
     dtype = dtype_of(config, device)
     extra = _quantization(config, device, dtype)
+    wake(device)
     from transformers import AutoModelForCausalLM
 
     with quiet_transformers():
@@ -101,6 +104,23 @@ def device_of(config: HfConfig) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError(f"engine.device: {config.device} asked for, but this machine has no usable GPU; use cpu")
     return device
+
+
+def wake(device: torch.device) -> threading.Thread | None:
+    """Begin to set a GPU up, which takes a while, in a thread: Transformers is imported and weights are read meanwhile.
+
+    What goes wrong goes wrong again, and is told, where the device is used.
+    """
+    if device.type == "cpu":
+        return None
+
+    def touch() -> None:
+        with suppress(Exception):
+            torch.empty(1, device=device)
+
+    thread = threading.Thread(target=touch, name="rlvr-wake", daemon=True)
+    thread.start()
+    return thread
 
 
 def dtype_of(config: HfConfig, device: torch.device) -> torch.dtype:

@@ -42,9 +42,8 @@ from rlvrlab.engines.openai.wire import Reply, spread, token_body
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
-from rlvrlab.notes import note
+from rlvrlab.notes import measure, note
 from rlvrlab.randomness import key_bits
-from rlvrlab.stopwatch import measure
 from rlvrlab.types import Completion, Finish, Request, Sampling, Told
 
 KEY_ENV = "RLVR_API_KEY"

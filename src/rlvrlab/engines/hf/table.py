@@ -92,7 +92,11 @@ class Hf(HfConfig, EngineTable):
         # Not imported to see whether it is there: peft takes seconds, and only adapters need it.
         if (extra := self.installed()).state != "found":
             raise ModelUnavailable(f"engine hf: {extra.words}")
-        from rlvrlab.engines.hf.engine import HfEngine
         from rlvrlab.models import resolve
+        from rlvrlab.models.ahead import read_ahead
 
-        return HfEngine(replace(self, model=str(resolve(self.model))), optimizer)
+        folder = resolve(self.model)
+        read_ahead(folder)
+        from rlvrlab.engines.hf.engine import HfEngine  # torch, while the weights are being read
+
+        return HfEngine(replace(self, model=str(folder)), optimizer)

@@ -20,11 +20,14 @@ STAT = Path("/proc/stat")
 WATCHED_S = 0.25
 
 
-def threads_for(parameters: int) -> int:
-    """One for a small model; otherwise OMP_NUM_THREADS where it is set, or as many as cores are idle."""
+def threads_for(parameters: int, device: str = "cpu") -> int:
+    """One for a small model; otherwise OMP_NUM_THREADS where it is set, or as many as cores are idle.
+
+    Beside a GPU they compute nothing, so nobody looks for a moment which cores are idle.
+    """
     if parameters < ONE_THREAD_BELOW or USUAL_THREADS == 1:
         return 1
-    if "OMP_NUM_THREADS" in os.environ:
+    if "OMP_NUM_THREADS" in os.environ or device != "cpu":
         return USUAL_THREADS
     return max(1, min(USUAL_THREADS, round(idle_cores())))
 

@@ -14,11 +14,10 @@ import numpy as np
 from rlvrlab import plain_files
 from rlvrlab.batch import Floats, Ints, TokenBatch, add_metrics, micro_batches
 from rlvrlab.engines.base import EngineTable, Policy, Scope, ValueObjective
-from rlvrlab.engines.toy.arrays import read_arrays, read_vectors
 from rlvrlab.engines.toy.features import ToyTokenizer, contexts_of, view_prompts
 from rlvrlab.engines.toy.policy import Inputs, Layout, Published, backward, entropy, from_logits, log_softmax, sample
 from rlvrlab.errors import CheckpointError
-from rlvrlab.plain_json import count, parsed
+from rlvrlab.plain_files import count, parsed
 from rlvrlab.recipe.presets import PRESETS, Preset
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.registry import register
@@ -258,6 +257,8 @@ class ToyEngine:
 
     def load(self, folder: Path) -> None:
         """Refuses weights of another size."""
+        from rlvrlab.engines.toy.arrays import read_arrays
+
         size, version = _facts(folder / "toy.json")
         if size != self.layout.size:
             raise CheckpointError(f"{folder}: {size} parameters, this recipe's engine has {self.layout.size}")
@@ -278,6 +279,8 @@ class ToyEngine:
 
     def load_vectors(self, folder: Path) -> dict[str, Floats]:
         """Back from it."""
+        from rlvrlab.engines.toy.arrays import read_vectors
+
         return read_vectors(folder / "vectors.npz", self.layout.size)
 
     def _forward(self, batch: TokenBatch, theta: Floats) -> Forward:

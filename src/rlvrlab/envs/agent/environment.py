@@ -24,6 +24,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from rlvrlab.envs.agent.small_tables import small_tables
 from rlvrlab.envs.agent.tools import Bench, used
 from rlvrlab.envs.amounts import amount, equal_amounts
 from rlvrlab.envs.answers import Draws, in_turn, same
@@ -74,9 +75,9 @@ class Agent(BaseEnvironment):
     """A longer result is cut, and says so."""
     style: Style = "chat"
     """chat: calls as Qwen and Hermes models write them. fence: the same in a block of plain text. bare: one short line,
-    for tiny policies."""
+    for tiny policies, whose sums have two digits and whose tables names of one letter."""
 
-    version = "3"
+    version = "4"
     uses_tools = True
 
     def __post_init__(self) -> None:
@@ -89,7 +90,7 @@ class Agent(BaseEnvironment):
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems, tools in turn; a shorter list of the same seed is the beginning of a longer one."""
-        streams = {"python": self._sums, "sql": self._tables}
+        streams = {"python": self._sums, "sql": self._small_tables if self.style == "bare" else self._tables}
         chosen = in_turn([streams[tool](role, seed) for tool in self.tools], size)
         if len(chosen) < size:
             raise UserError(f"agent: {size} {role} problems asked for, the generator has {len(chosen)}")
@@ -142,7 +143,8 @@ class Agent(BaseEnvironment):
             value = evaluate(parse(expression).postfix)
             assert value is not None and value[1] == 1, "whole numbers without a division stay whole"
             reference = {"answer": str(value[0]), "calls": [["python", expression]]}
-            yield self._problem("python", level, f"What is {expression}?", expression, reference, role)
+            question = expression if self.style == "bare" else f"What is {expression}?"
+            yield self._problem("python", level, question, reference, role)
 
     def _tables(self, role: Role, seed: int) -> Iterator[Problem]:
         for made in made_problems(SQL_LEVEL, role, seed):
@@ -158,13 +160,20 @@ class Agent(BaseEnvironment):
                 "schema": made.schema,
                 "contents": {table: [list(row) for row in held] for table, held in made.contents[0].items()},
             }
-            short = f"{made.schema[0]}; {made.question.text}"
-            yield self._problem("sql", self.levels[0], question, short, reference, role)
+            yield self._problem("sql", self.levels[0], question, reference, role)
 
-    def _problem(
-        self, tool: str, level: int, question: str, short: str, reference: dict[str, Any], role: Role
-    ) -> Problem:
-        prompt = f"{short}\n"
+    def _small_tables(self, role: Role, seed: int) -> Iterator[Problem]:
+        for small in small_tables(role, seed):
+            reference = {
+                "answer": small.answer,
+                "calls": [["sql", small.query]],
+                "schema": small.schema,
+                "contents": small.contents,
+            }
+            yield self._problem("sql", self.levels[0], small.question, reference, role)
+
+    def _problem(self, tool: str, level: int, question: str, reference: dict[str, Any], role: Role) -> Problem:
+        prompt = f"{question}\n"
         if self.style != "bare":
             before, after = MARKS[self.style]
             about = "\n".join(ABOUT[name] for name in self.tools)

@@ -15,7 +15,7 @@ listed with each task; docs/graphs.md has the table of verdicts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import ClassVar, Literal
@@ -30,6 +30,7 @@ from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMI
 from rlvrlab.envs.graphs.traces import traced
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
+from rlvrlab.notes import made as count_made
 from rlvrlab.registry import register
 from rlvrlab.types import Check, Count, Problem, Role, Verdict
 
@@ -88,6 +89,8 @@ class GraphEnvironment(GraphQuestions):
     style: Style = "plain"
     """plain: the question. chat: with a system line before it. think: <think>, then <answer> tags. bare: one short line
     with nodes called A, B, C, for tiny policies (the six NP-hard tasks only)."""
+    copies: Count = 1
+    """How many problems of a list may be one graph, differently numbered; there are few different small ones."""
     workers: Count = 1
     """Processes that make instances; the result does not depend on it."""
     traces: bool = False
@@ -131,7 +134,9 @@ class GraphEnvironment(GraphQuestions):
         """Distinct proved problems, tasks alternating, then levels; a shorter list begins a longer one."""
         units = [(name, level) for level in self.levels for name in self.tasks]
         batches = [
-            Batch(name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)))
+            Batch(
+                name, level, self._band(name, level), role, seed, self.style, -(-(size - i) // len(units)), self.copies
+            )
             for i, (name, level) in enumerate(units)
         ]
         if self.workers == 1:
@@ -141,6 +146,8 @@ class GraphEnvironment(GraphQuestions):
                 # The largest instances take longest: they go first.
                 order = sorted(range(len(batches)), key=lambda i: -batches[i].band[1])
                 started = {i: pool.submit(produce, batches[i]) for i in order}
+                for done in as_completed(started.values()):
+                    count_made(len(done.result()))  # a worker's own count is heard by nobody here
                 made = [started[i].result() for i in range(len(batches))]
         for batch, problems in zip(batches, made, strict=True):
             if len(problems) < batch.wanted:

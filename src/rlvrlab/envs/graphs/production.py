@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -36,6 +37,7 @@ class Batch(NamedTuple):
     seed: int
     style: Style
     wanted: int
+    copies: int
 
 
 def produce(batch: Batch) -> list[Problem]:
@@ -57,21 +59,29 @@ def produce(batch: Batch) -> list[Problem]:
 
 def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]]:
     random = Random(key_bits("graph", batch.seed, batch.task, batch.level, batch.band, batch.role))
-    draws = Draws(FRUITLESS_DRAWS)
+    draws, met = Draws(FRUITLESS_DRAWS), Counter[int]()
     wanted = random.random() < 0.5
     for _ in draws:
         instance = task.draw(random, random.randint(*batch.band))
         if instance is None:
             continue
         shape = instance.shape
-        if shape in draws.seen or role_of_key(shape) != batch.role:
+        if met[shape] == batch.copies or role_of_key(shape) != batch.role:
             continue
         solution = task.solve(instance)
         if solution is None or not task.worth_asking(instance, solution):
             continue
-        if (not task.balanced or solution.optimum == wanted) and draws.is_new(shape):
+        if (not task.balanced or solution.optimum == wanted) and draws.is_new(_content(instance, shape, batch.copies)):
+            met[shape] += 1
             wanted = random.random() < 0.5
             yield instance, shape, solution
+
+
+def _content(instance: Instance, shape: int, copies: int) -> object:
+    """What two problems of a list never share: the shape, or with several copies of it the graph as it is named."""
+    if copies == 1:
+        return shape
+    return tuple((graph.labels, graph.weights, frozenset(graph.edges)) for graph in instance.graphs)
 
 
 def bare_question(task: str, instance: Instance) -> str:

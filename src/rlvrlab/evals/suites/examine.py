@@ -19,7 +19,7 @@ from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
 from rlvrlab.evals.suites.base import Ready, Skipped
 from rlvrlab.record.evaluation import file_name
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.looks import note_look
+from rlvrlab.record.final import note_look
 
 
 @dataclass(frozen=True)

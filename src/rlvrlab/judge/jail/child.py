@@ -19,7 +19,7 @@ import threading
 from _sitebuiltins import Quitter, _Helper, _Printer
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
 from rlvrlab.judge.jail import frames
 from rlvrlab.judge.jail.jobfile import HEAD_SIZE, INSIDE
@@ -145,14 +145,29 @@ def _outcome(action: Callable[..., None], report: Report, *arguments: object) ->
     return 0
 
 
+at_last: list[Callable[[], None]] = []
+"""What is done when streams have been flushed and nothing of the program runs any more: its names are let go of."""
+
+
 def _end_like_an_interpreter() -> None:
+    """Threads, functions for the end, streams, and only then the program's names: a stream of its own needs them."""
     if _thread._count() or threading._threading_atexits:  # type: ignore[attr-defined]
         threading._shutdown()  # type: ignore[attr-defined]
     if atexit._ncallbacks():
         atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.closed:
+        if stream is not None and not _is_closed(stream):
             stream.flush()
-    if sys.__stdout__ is not sys.stdout:
-        with suppress(Exception):  # it may have been closed, or taken apart
-            sys.__stdout__.flush()  # type: ignore[union-attr]
+    if at_last:
+        sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+        for act in at_last:
+            act()
+    with suppress(Exception):  # it may have been closed, or taken apart
+        sys.__stdout__.flush()  # type: ignore[union-attr]
+
+
+def _is_closed(stream: TextIO) -> bool:
+    try:
+        return bool(stream.closed)
+    except AttributeError:  # a program's own need not have the word
+        return False

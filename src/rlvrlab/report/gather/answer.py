@@ -16,8 +16,8 @@ from rlvrlab.record.final import BASE
 from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import intervals
 from rlvrlab.report.gather.cards import baseline, cards_of, change, end_cards
-from rlvrlab.report.gather.reading import STRANGE, Fact, as_table, number, place, rounded
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import STRANGE, Fact, as_table, number, place, rounded
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 ACCEPTED = "accepted@1"
 MOST_REASONS = 3
@@ -71,8 +71,12 @@ def answer(
     phases = [one for one in gains if not one.control]
     if word == "Yes" and len(phases) > 1:  # the recipe's question may be about one of them
         harmed = [one.phase for one in phases if one.verdict == "lower"]
-        word = f"Yes over all phases, but {harmed[-1]} lowered it" if harmed else "Yes, over all phases"
-        tone = "unclear" if harmed else tone
+        idle = [phases[-1].phase] if phases[-1].verdict == "not shown" else []
+        if harmed or idle:
+            what = f"{harmed[-1]} lowered it" if harmed else f"{idle[0]} added nothing beyond chance"
+            word, tone = f"Yes over all phases, but {what}", "unclear"
+        else:
+            word = "Yes, over all phases"
     standing = next((one for one in tested if one.source == found.source and one.problems == found.problems), None)
     count = f"{found.problems} problems" if found.problems else "problems that decide about training"
     count = standing.asked if standing and standing.asked else count

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rlvrlab.record.settings import differing, settings
-from rlvrlab.report.gather.curves import FIRST, clock, marks, panel, skill_curve, skill_keys, thinned
+from rlvrlab.report.gather.curves import FIRST, clock, panel, skill_curve, thinned
 from rlvrlab.report.gather.intervals import CUT, interval
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section, words
-from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.skills import ALONE, ONE_RUN, StageTable
+from rlvrlab.report.reading import Fact, Section, rounded, section, words
+from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, limits
 from rlvrlab.skills.pareto import front
 
@@ -45,16 +45,16 @@ def arm_curves(arms: Arms) -> Section | None:
     keys = first.accuracy_keys[:1]
     if not keys:
         return None
-    skills = [panel(skill, _lines(arms, key)) for skill, key in skill_keys(first)]
+    skills = [panel(skill, _lines(arms, key)) for skill, key in first.skill_keys]
     others = [
         panel(key, _lines(arms, key)) for key in FIRST if any(key in run.keys for g in arms.values() for run in g)
     ]
     main = panel("accepted@1", _lines(arms, keys[0]))
     clocks = {name: clock(group[0]) for name, group in arms.items()}
-    data = {"main": main, "skills": skills, "others": others, "marks": marks(first), "clock": clock(first),
+    data = {"main": main, "skills": skills, "others": others, "marks": first.marks, "clock": clock(first),
             "clocks": clocks}  # fmt: skip
     seeds = max(len(group) for group in arms.values())
-    band = "the range over seeds" if seeds > 1 else "its 95 % Wilson interval"
+    band = "the range over seeds" if seeds > 1 else "its 95 % interval"
     first_seed = "Answers, tokens and time are those of an arm's first seed."
     note = f"accepted@1 on dev problems of each arm; the band is {band}. {first_seed}"
     return section("curves", "curves", "Learning curves", data, METRICS, note)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.data.audit_report import WORDS
-from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
+from rlvrlab.report.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
 
 ACROSS, INSIDE = "duplicates_crosssplit.jsonl", "_duplicates_intrasplit.jsonl"
 MOST = 500

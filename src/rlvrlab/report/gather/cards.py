@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from rlvrlab.errors import LabError
 from rlvrlab.evals.cards import EARLIER, earlier_words, read_cards, told_keys
 from rlvrlab.evals.statistics import Difference, compare
-from rlvrlab.report.gather.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
+from rlvrlab.report.run_record import RunRecord
 
 FOLDER = "analysis/cards/"
 

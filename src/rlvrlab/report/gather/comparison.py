@@ -28,9 +28,9 @@ from rlvrlab.report.gather.evaluation import (
 )
 from rlvrlab.report.gather.opening import opening
 from rlvrlab.report.gather.overview import result
-from rlvrlab.report.gather.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
-from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.rollouts import MOST, Answers, training_answers
+from rlvrlab.report.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
+from rlvrlab.report.run_record import RunRecord
 
 
 def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rlvrlab.report.gather.curves import thinned
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import Fact, Section, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 PREFIX = "surgery/cosine/"
 SUMMARY = ("surgery/cosine/mean", "surgery/cosine/min")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.report.gather.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
-from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.rollouts import Answers
+from rlvrlab.report.reading import Fact, Folder, Section, as_table, document, place, rounded, section, words
+from rlvrlab.report.run_record import RunRecord
 
 LONGEST = 20_000
 MOST = 50

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.reading import Fact, Line, Section, as_table, number, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import Fact, Line, Section, as_table, number, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 POINTS = 400
 """Longest curve that is shown point by point; longer ones are averaged in bins, with their range as a band."""
@@ -24,19 +24,19 @@ def curves(run: RunRecord) -> Section | None:
     training = thinned(run.series("train/acc"))
     if len(training["x"]) > 1:
         main.append({"name": "training answers", "key": "train/acc", "faint": True, **training})
-    skills = [panel(name, [{"name": name, "key": key, **skill_curve(run, key)}]) for name, key in skill_keys(run)]
-    taken = {one["key"] for one in main} | {k for _, key in skill_keys(run) for k in (key, count_key(key))} | UNTOLD
+    skills = [panel(name, [{"name": name, "key": key, **skill_curve(run, key)}]) for name, key in run.skill_keys]
+    taken = {one["key"] for one in main} | {k for _, key in run.skill_keys for k in (key, count_key(key))} | UNTOLD
     names = [key for key in (*FIRST, *sorted(run.keys)) if key not in taken and not key.endswith(("_low", "_high"))]
     others = [panel(key, [{"name": key, "key": key, **thinned(run.series(key))}]) for key in dict.fromkeys(names)]
     data = {
         "main": panel("accepted@1", main),
         "skills": skills,
         "others": [one for one in others if len(one["series"][0]["x"]) > 1],
-        "marks": marks(run),
+        "marks": run.marks,
         "clock": clock(run),
     }
     note = (
-        "accepted@1 on dev problems with its 95 % Wilson interval; "
+        "accepted@1 on dev problems with its 95 % interval; "
         "the other line is the share of sampled training answers that are right."
     )
     return section("curves", "curves", "Learning curves", data, METRICS, note)
@@ -74,13 +74,6 @@ def panel(name: str, series: list[Fact]) -> Fact:
     return {"name": name, "series": series}
 
 
-def skill_keys(run: RunRecord) -> list[tuple[str, str]]:
-    """(skill, metric) pairs; the metric is `val-core/<data>/<skill>/acc`."""
-    parts = [(key.split("/"), key) for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
-    pairs = [("/".join(words[2:-1]), key) for words, key in parts if len(words) >= 4 and f"{key}_low" not in run.keys]
-    return [(skill, key) for skill, key in pairs if skill != "worst_skill"]
-
-
 def count_key(key: str) -> str:
     """The metric with the number of answers behind a skill's accuracy: `…/acc` -> `…/n`."""
     return f"{key.removesuffix('/acc')}/n"
@@ -95,7 +88,7 @@ def counts(row: Mapping[str, Any], key: str) -> tuple[int, int] | None:
 
 
 def bounds(row: Mapping[str, Any], key: str) -> tuple[float, float] | None:
-    """95 % Wilson interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
+    """95 % interval of a skill's accuracy in one line of metrics; None where no count is recorded."""
     counted = counts(row, key)
     return None if counted is None else wilson(*counted)
 
@@ -140,24 +133,3 @@ def clock(run: RunRecord) -> Fact:
     kept = [row for i, row in enumerate(rows) if i % every == 0 or i == len(rows) - 1]
     names = ("step", "answers", "tokens", "seconds")
     return {"n": size} | {name: [rounded(row[i], 6) for row in kept] for i, name in enumerate(names)}
-
-
-def marks(run: RunRecord) -> list[dict[str, Any]]:
-    """The steps at which phases and stages begin, with their names."""
-    phases, before = [], None
-    for line in run.metrics:
-        phase = line.row.get("phase")
-        if phase != before:
-            phases.append({"x": line.row["step"], "name": str(phase)})
-            before = phase
-    return phases + [{"x": stage["x"], "name": stage["skill"]} for stage in stages(run)]
-
-
-def stages(run: RunRecord) -> list[dict[str, Any]]:
-    """The stages of a protocol that trains one skill after the other, from the events."""
-    begun = []
-    for line in run.events:
-        words = str(line.row.get("text", "")).split(" begins: ", 1)
-        if line.row.get("kind") == "stage" and len(words) == 2 and isinstance(line.row.get("step"), int):
-            begun.append({"x": line.row["step"], "skill": words[1], "line": line.number})
-    return begun

@@ -11,7 +11,8 @@ from rlvrlab.evals.judged import from_row
 from rlvrlab.evals.metrics import Sample, at_k, dataset_metrics
 from rlvrlab.record.evaluation import INFO, SAMPLES, SCHEMA, Stored, read_evaluation
 from rlvrlab.record.final import checkpoint_words
-from rlvrlab.report.gather.reading import (
+from rlvrlab.report.gather.rollouts import MOST, Answers, evaluation_answers
+from rlvrlab.report.reading import (
     STRANGE,
     Fact,
     Folder,
@@ -23,7 +24,6 @@ from rlvrlab.report.gather.reading import (
     section,
     words,
 )
-from rlvrlab.report.gather.rollouts import MOST, Answers, evaluation_answers
 
 COSTS = {
     "avg_gen_tokens": ("tokens per answer", ""),

@@ -12,9 +12,9 @@ from rlvrlab.record.profile import advice, profile_of
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
 from rlvrlab.report.gather.overview import alarms
-from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers
+from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 
 NOT_RECORDED = "not recorded"
 
@@ -140,5 +140,5 @@ def hacks(run: RunRecord, answers: Answers) -> Section | None:
     counted = [{"flag": flag, "count": count} for flag, count in flags.most_common()]
     found = [one["text"] for one in alarms(run) if one["subject"].startswith("hack/")]
     data = {"findings": found, "series": series, "flags": counted, "absent": absent}
-    note = "A finding is a reason to read answers, never a change of a reward."
+    note = "A finding is a reason to read answers; it never changes a reward."
     return section("hacks", "hacks", "Hack monitor", data, METRICS, note)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvrlab.evals.noise import LEVEL, Interval
 from rlvrlab.evals.statistics import newcombe
-from rlvrlab.report.gather.reading import Fact, rounded
+from rlvrlab.report.reading import Fact, rounded
 from rlvrlab.student import t_quantile
 
 Bounds = tuple[float, float] | None

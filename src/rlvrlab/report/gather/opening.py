@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rlvrlab.report.gather.answer import NOTHING, TONES
-from rlvrlab.report.gather.reading import Fact, Section, as_table, place, rounded, section, words
+from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, section, words
 
 
 def opening(paired: Section | None, names: Sequence[str], missing: Sequence[Fact], seeds: Sequence[int]) -> Section:

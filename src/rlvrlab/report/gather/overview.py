@@ -10,8 +10,8 @@ from rlvrlab.record.going_on import going_on
 from rlvrlab.record.headline import Headline, tested
 from rlvrlab.record.summary import WITHDRAWN
 from rlvrlab.report.gather.answer import answer
-from rlvrlab.report.gather.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
-from rlvrlab.report.gather.record import EVENTS, METRICS, RunRecord
+from rlvrlab.report.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
+from rlvrlab.report.run_record import EVENTS, METRICS, RunRecord
 
 ALARMING = ("warning", "error", "failed")
 """Kinds of events that tell of something that went wrong."""
@@ -26,7 +26,7 @@ def overview(run: RunRecord) -> Section:
     ends = [line.row.get("text") for line in run.events if line.row.get("kind") == "end"]
     why = words(ends[-1], 500) if ends and run.status != "running" else ""
     if run.status == "killed":
-        why = "Its process is gone without a word."
+        why = "Its process ended without saying why."
     elif run.status == "stale":
         why = "It says that it runs, and has been silent for long."
     done = run.metrics[-1].row["step"] if run.metrics else 0

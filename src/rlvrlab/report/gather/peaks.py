@@ -14,10 +14,10 @@ import numpy as np
 
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.evals.statistics import wilson
-from rlvrlab.report.gather.curves import counts, skill_keys
+from rlvrlab.report.gather.curves import counts
 from rlvrlab.report.gather.intervals import change, shared_level
-from rlvrlab.report.gather.reading import number
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import number
+from rlvrlab.report.run_record import RunRecord
 
 
 class Measured(NamedTuple):
@@ -53,7 +53,7 @@ class Loss(NamedTuple):
 def skill_courses(run: RunRecord) -> dict[str, list[Measured]]:
     """Skill -> its evaluations in the order they were made; skills without any are left out."""
     courses: dict[str, list[Measured]] = {}
-    for skill, key in skill_keys(run):
+    for skill, key in run.skill_keys:
         rows = [(line.row, share) for line in run.metrics if (share := number(line.row.get(key))) is not None]
         if rows:
             courses[skill] = [Measured(row["step"], share, counts(row, key)) for row, share in rows]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.report.gather.figures import signal_section
-from rlvrlab.report.gather.reading import Fact, Folder, Section, document, place, rounded, section, words
+from rlvrlab.report.reading import Fact, Folder, Section, document, place, rounded, section, words
 
 TILES = ("accuracy", "variance", "mixed", "truncated", "format_rate", "entropy")
 

@@ -12,8 +12,8 @@ import numpy as np
 from rlvrlab.evals.metrics import grouped
 from rlvrlab.report.gather.arms import retention_pareto
 from rlvrlab.report.gather.intervals import CUT, interval
-from rlvrlab.report.gather.reading import Folder, Section, document, section, words
 from rlvrlab.report.gather.skills import ALONE, mean_matrix
+from rlvrlab.report.reading import Folder, Section, document, section, words
 from rlvrlab.skills.metrics import Retention, limits, retention
 
 MATRIX, GUARDS = "matrix.jsonl", "guards.jsonl"

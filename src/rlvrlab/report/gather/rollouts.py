@@ -11,7 +11,7 @@ from rlvrlab.data.rows import read_problems
 from rlvrlab.errors import LabError
 from rlvrlab.record.evaluation import PROBLEMS, SAMPLES
 from rlvrlab.record.run import rollout_files
-from rlvrlab.report.gather.reading import STRANGE, Folder, Line, Section, rounded, section, words
+from rlvrlab.report.reading import STRANGE, Folder, Line, Section, rounded, section, words
 
 MOST = 5000
 """Answers on a page."""

@@ -13,10 +13,10 @@ from rlvrlab.report.gather.curves import curves
 from rlvrlab.report.gather.evaluation import costs, evaluations_below, pass_at_k, shown_answers
 from rlvrlab.report.gather.figures import cost, errors, hacks, signal
 from rlvrlab.report.gather.overview import event, health, overview
-from rlvrlab.report.gather.reading import Section, as_table, document, section, words
-from rlvrlab.report.gather.record import EVENTS, RunRecord
 from rlvrlab.report.gather.rollouts import Answers, training_answers
 from rlvrlab.report.gather.skills import forgetting, stage_matrix
+from rlvrlab.report.reading import Section, as_table, document, section, words
+from rlvrlab.report.run_record import EVENTS, RunRecord
 
 
 def gather_run(path: Path) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.report.gather.curves import bounds, skill_curve, skill_keys, stages
+from rlvrlab.report.gather.curves import bounds, skill_curve
 from rlvrlab.report.gather.intervals import Bounds, change, interval, mean_of
 from rlvrlab.report.gather.peaks import losses, skill_courses
-from rlvrlab.report.gather.reading import Fact, Section, rounded, section
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import Fact, Section, rounded, section
+from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.skills.metrics import Retention, retention
 
 ONE_RUN = {
@@ -27,9 +27,9 @@ class StageTable:
     """Success on every skill before training and after each stage."""
 
     def __init__(self, run: RunRecord) -> None:
-        self.skills = [skill for skill, _ in skill_keys(run)]
-        keys = [key for _, key in skill_keys(run)]
-        self.stages = stages(run)
+        self.skills = [skill for skill, _ in run.skill_keys]
+        keys = [key for _, key in run.skill_keys]
+        self.stages = run.stages
         self.rows: list[list[float]] = []
         self.bounds: list[list[Bounds]] = []
         """Wilson intervals of the entries of `rows`."""
@@ -104,7 +104,7 @@ class StageTable:
 
 def forgetting(run: RunRecord) -> Section | None:
     """Success on every skill over steps, with its peak, and what is left of it."""
-    keys = skill_keys(run)
+    keys = run.skill_keys
     if len(keys) < 2:
         return None
     lost, curves = losses(skill_courses(run)), []
@@ -119,13 +119,13 @@ def forgetting(run: RunRecord) -> Section | None:
     numbers = [{"name": n.replace("_", " "), "value": value} for n, value in measured.items() if value is not None]
     data = {
         "curves": curves,
-        "marks": [{"x": stage["x"], "name": stage["skill"]} for stage in stages(run)],
+        "marks": [{"x": stage["x"], "name": stage["skill"]} for stage in run.stages],
         "numbers": numbers,
     }
     note = (
         "A ring marks each skill's peak; the label at the end says what is lost since, where that is more than chance. "
         "The peak is the best of several evaluations, so the end lies below it without any change: intervals of the "
-        "loss count that choice in, for all skills together. Bands, where counts are recorded: 95 % Wilson intervals."
+        "loss count that choice in, for all skills together. Bands, where counts are recorded: 95 % intervals."
     )
     return section("forgetting", "forgetting", "Forgetting", data, METRICS, note)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
 from rlvrlab.report.gather.intervals import CUT
-from rlvrlab.report.gather.reading import Folder, Section, as_list, as_table, document, place, rounded, section, words
-from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.verdict import cautions, verdict
+from rlvrlab.report.reading import Folder, Section, as_list, as_table, document, place, rounded, section, words
+from rlvrlab.report.run_record import RunRecord
 
 STUDY, SCHEMA = "study.json", 2
 MOST_RUNS = 60

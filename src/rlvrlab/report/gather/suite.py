@@ -8,8 +8,8 @@ from typing import Any
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.record.evaluation import INFO, SAMPLES
 from rlvrlab.report.gather.evaluation import EvaluationRecord, costs, error_bars, shown_answers, tell_apart
-from rlvrlab.report.gather.reading import Folder, Section, document, place, rounded, section, words
 from rlvrlab.report.gather.rollouts import Answers
+from rlvrlab.report.reading import Folder, Section, document, place, rounded, section, words
 
 COLUMNS = {
     "accepted_at_1": "accepted@1",

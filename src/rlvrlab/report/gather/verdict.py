@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlvrlab.report.gather.reading import Fact, Section, as_list, as_table, number, place, rounded, section, words
+from rlvrlab.report.reading import Fact, Section, as_list, as_table, number, place, rounded, section, words
 
 STUDY = "study.json"
 TONES = {"better": "good", "undecided": "unclear", "equivalent": "unclear"}

@@ -11,8 +11,8 @@ import numpy as np
 from rlvrlab.evals.noise import LEVEL
 from rlvrlab.report.gather.conflict import last_values, pair_of, pairs_in
 from rlvrlab.report.gather.intervals import interval, shared_level
-from rlvrlab.report.gather.reading import as_table, number, rounded
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import as_table, number, rounded
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, Table, bracket, rows_of
 from rlvrlab.report.story.pictures import Curve

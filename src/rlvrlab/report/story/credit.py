@@ -9,8 +9,8 @@ from typing import Any
 from rlvrlab import plain_files
 from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.record.run import rollout_files
-from rlvrlab.report.gather.reading import as_table, decoded
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import as_table, decoded
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, bracket
 

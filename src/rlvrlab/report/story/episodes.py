@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from rlvrlab.report.gather.intervals import interval
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.learning import FEW
 from rlvrlab.report.story.part import Part, bracket, rows_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import NamedTuple
 
-from rlvrlab.report.gather.reading import as_table
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import as_table
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, rows_of
 from rlvrlab.report.story.pictures import Curve

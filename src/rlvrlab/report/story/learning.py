@@ -7,9 +7,8 @@ from typing import Any
 
 from rlvrlab.evals.cards import Card, better_before, gain_lines, on_test, read_cards, told_keys
 from rlvrlab.record.summary import Summary
-from rlvrlab.report.gather.curves import marks
-from rlvrlab.report.gather.reading import rounded
-from rlvrlab.report.gather.record import RunRecord
+from rlvrlab.report.reading import rounded
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import CELL, Part, Table, bracket, points, rows_of
 
@@ -42,9 +41,7 @@ def phases(run: RunRecord) -> Part | None:
         "phases_summary": (head, rows),
         "learning": (["data", "step", "accuracy"], rows_of(curves)),
     }
-    picture = pictures.lines(
-        "Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in marks(run)]
-    )
+    picture = pictures.lines("Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in run.marks])
     shown = {"learning": picture}
     cards = read_cards(run.root)
     if any(card.metrics for card in cards):

@@ -6,12 +6,11 @@ from math import isnan
 from statistics import fmean
 from typing import NamedTuple
 
-from rlvrlab.report.gather.curves import stages
 from rlvrlab.report.gather.intervals import mean_of
 from rlvrlab.report.gather.peaks import Loss, Measured, Moved, losses, moves, skill_courses
-from rlvrlab.report.gather.reading import Fact
-from rlvrlab.report.gather.record import RunRecord
 from rlvrlab.report.gather.skills import StageTable
+from rlvrlab.report.reading import Fact
+from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
 from rlvrlab.report.story.part import Part, Table, bracket, points
 
@@ -43,7 +42,7 @@ def skills(run: RunRecord) -> Part | None:
     courses = skill_courses(run)
     if len(courses) < 2:
         return None
-    table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in stages(run)]
+    table, marks = StageTable(run), [(stage["x"], stage["skill"]) for stage in run.stages]
     lost, moved = losses(courses), moves(courses)
     ends = [_end(skill, course, lost[skill], moved[skill]) for skill, course in courses.items()]
     measured = [

@@ -13,9 +13,8 @@ from pathlib import Path
 from rlvrlab.errors import LabError
 from rlvrlab.record.experiment import FINDINGS, write_experiment
 from rlvrlab.record.files import write_atomically
-from rlvrlab.report.gather.curves import skill_keys
-from rlvrlab.report.gather.reading import STRANGE
-from rlvrlab.report.gather.record import METRICS, RunRecord
+from rlvrlab.report.reading import STRANGE
+from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.report.story import learning
 from rlvrlab.report.story.part import Part, as_csv, steps_table
 
@@ -53,7 +52,7 @@ def write_story(folder: Path) -> list[Path]:
 def _makers(run: RunRecord) -> Iterator[Callable[[RunRecord], Part | None]]:
     """What tells each part, in their order. A run that has nothing for a part does not import what would tell it."""
     yield learning.phases
-    if len(skill_keys(run)) > 1:
+    if len(run.skill_keys) > 1:
         from rlvrlab.report.story.skills import skills
 
         yield skills

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import from_row, to_row
 from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.recipe import Recipe, Resolved, resolve
 from rlvrlab.record.files import refuse_schema, write_json
 from rlvrlab.registry import name_own

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlvrlab.errors import InfrastructureError, LabError
 from rlvrlab.evals.monitors import Watch
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.record.experiment import write_experiment
 from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.shapes import Record, refuse_other

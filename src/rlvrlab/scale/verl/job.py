@@ -13,7 +13,7 @@ from rlvrlab.data.rows import from_row
 from rlvrlab.envs.data_files import read_rows
 from rlvrlab.errors import UserError
 from rlvrlab.objectives.base import PolicyObjective
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.record.files import refuse_schema, write_json
 from rlvrlab.record.redact import redact

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvrlab.plain_json import parsed
+from rlvrlab.plain_files import parsed
 from rlvrlab.train.state import Event
 
 

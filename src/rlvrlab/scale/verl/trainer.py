@@ -15,8 +15,7 @@ from typing import Any
 
 from rlvrlab.batch import batch_of, pad
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.evals.by_skill import BySkill
-from rlvrlab.evals.evaluate import Accuracy
+from rlvrlab.evals.judged import Accuracy, BySkill
 from rlvrlab.rollout.collect import as_row
 from rlvrlab.scale.verl.actor import FACTS, GROUP
 from rlvrlab.scale.verl.advantages import Extras, laid_out

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import re
+import sys
+import weakref
 from contextlib import suppress
+from functools import partial
 from types import ModuleType
 
 from rlvrlab.judge.jail import files
-from rlvrlab.judge.jail.child import Job, Report
+from rlvrlab.judge.jail.child import Job, Report, at_last
 from rlvrlab.judge.jail.roles import solution
 
-LINGERING = re.compile(r"__del__|\byield\b|FileIO|open\((?!\s*0\s*[),])")
-"""What may have something to say when it is let go of: objects with a method for their end, suspended generators, files
-that were written to and not closed. Other programs are spared the work."""
+LINGERING = re.compile(r"__del__|\byield\b|IOBase|FileIO|TextIOWrapper|Buffered|open\((?!\s*0\s*[),])")
+"""What may have something to say when it is let go of: objects with a method for their end, suspended generators,
+streams and files that were written to and not closed. Other programs are spared the work."""
 
 
 def run(job: Job, report: Report) -> None:
@@ -30,7 +32,7 @@ def run(job: Job, report: Report) -> None:
     try:
         module = solution.fresh_module("__main__", job["code"])
         if LINGERING.search(job["code"]):
-            atexit.register(_clear, module)  # the first one registered is the last one called
+            at_last.append(partial(_let_go, weakref.ref(module)))
         solution.execute(code, module)
     finally:
         for name in fetched:  # beside the program, wherever it has gone meanwhile
@@ -39,11 +41,18 @@ def run(job: Job, report: Report) -> None:
                     report("file", name, b64encode(files.content(f"{folder}/{name}")).decode())
 
 
-def _clear(module: ModuleType) -> None:
-    """Let go of what the program's names mean, as an interpreter does at its end: private names first."""
-    names = vars(module)
-    for private in (True, False):
-        for name in list(names):
-            if name.startswith("_") is private and not name.startswith("__"):
-                names[name] = None
+def _let_go(program: weakref.ref[ModuleType]) -> None:
+    """Let go of the program as an interpreter does: with its names intact, and without them where it is still held.
+
+    An object that is a part of a cycle, such as a stream with a method of its own, is told of its end by the collection
+    of garbage, and what it does then may need any of the names.
+    """
+    sys.modules.pop("__main__", None)
     gc.collect()
+    if (module := program()) is not None:
+        names = vars(module)
+        for private in (True, False):
+            for name in list(names):
+                if name.startswith("_") is private and not name.startswith("__"):
+                    names[name] = None
+        gc.collect()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.run import SCHEMA
-from rlvrlab.report.gather.reading import Folder, as_table, number
+from rlvrlab.report.reading import Folder, as_table, number
 
 METRICS, EVENTS = "logs/metrics.jsonl", "logs/events.jsonl"
 
@@ -57,6 +57,34 @@ class RunRecord:
         """The metrics that hold the held-out accuracy over all skills, one per data set."""
         held_out = [key for key in self.keys if key.startswith("val-core/") and key.endswith("/acc")]
         return [key for key in held_out if f"{key}_low" in self.keys]
+
+    @cached_property
+    def skill_keys(self) -> list[tuple[str, str]]:
+        """(skill, metric) pairs; the metric is `val-core/<data>/<skill>/acc`."""
+        parts = [(key.split("/"), key) for key in self.keys if key.startswith("val-core/") and key.endswith("/acc")]
+        pairs = [("/".join(w[2:-1]), key) for w, key in parts if len(w) >= 4 and f"{key}_low" not in self.keys]
+        return [(skill, key) for skill, key in pairs if skill != "worst_skill"]
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """The stages of a protocol that trains one skill after the other, from the events."""
+        begun = []
+        for line in self.events:
+            words = str(line.row.get("text", "")).split(" begins: ", 1)
+            if line.row.get("kind") == "stage" and len(words) == 2 and isinstance(line.row.get("step"), int):
+                begun.append({"x": line.row["step"], "skill": words[1], "line": line.number})
+        return begun
+
+    @property
+    def marks(self) -> list[dict[str, Any]]:
+        """The steps at which phases and stages begin, with their names."""
+        phases, before = [], None
+        for line in self.metrics:
+            phase = line.row.get("phase")
+            if phase != before:
+                phases.append({"x": line.row["step"], "name": str(phase)})
+                before = phase
+        return phases + [{"x": stage["x"], "name": stage["skill"]} for stage in self.stages]
 
     @property
     def total_steps(self) -> int | None:

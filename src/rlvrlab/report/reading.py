@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from rlvrlab import plain_files, plain_json
+from rlvrlab import plain_files
 from rlvrlab.errors import LabError
-from rlvrlab.plain_json import LARGEST, has_long_digits, parsed, refuse_depth
+from rlvrlab.plain_files import LARGEST, has_long_digits, parsed, refuse_depth
 from rlvrlab.record.files import refuse_schema
 
 Section = dict[str, Any]
@@ -118,7 +118,7 @@ def document(folder: Folder, kind: str, title: str, sections: list[Section], **m
 
 
 def section(name: str, view: str, title: str, data: Any, source: str = "", note: str = "") -> Section:
-    """One section of a document, as described in __init__.py."""
+    """One section of a document, as described in gather/__init__.py."""
     return {"id": name, "view": view, "title": title, "note": note, "source": source, "data": data}
 
 
@@ -132,7 +132,7 @@ def number(value: Any) -> float | None:
     """`value` as a float where it is a number that can be shown, else None."""
     if type(value) is float:  # nearly always, and a run has many
         return value if -LARGEST <= value <= LARGEST else None
-    return plain_json.number(value)
+    return plain_files.number(value)
 
 
 def rounded(value: Any, digits: int = 5) -> float | None:

@@ -1,6 +1,4 @@
-"""The answers that an on-line step trains on: which problems are asked, with which limits, and when they are judged.
-
-With `pipeline.lag = 1` a step's answers are judged while the next step's are being drawn:
+"""Answers in flight: with `pipeline.lag = 1` a step's answers are judged while the next step's are being drawn:
 
     draw t+1 with the policy of now   |   judge t
     update on t, whose answers the policy before drew: importance weights correct for that
@@ -14,49 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from rlvrlab.rollout.collect import Asked, Judging, ask, judged_rollouts
-from rlvrlab.train.batches import Sorted, sort_groups
+from rlvrlab.train.batches import Collected, sort_groups
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Estimators, OnlinePhase
 from rlvrlab.train.state import InFlight, Memory, Moment, stage_at
-from rlvrlab.types import Branch, Completion, Finish, Problem, Rollout, Turn
+from rlvrlab.types import Branch, Completion, Finish, Problem, Turn
 
 AGE = "pipeline/policy_age"
 """Updates between the policy that drew a step's answers and the one they are trained on."""
-
-
-class Collected(NamedTuple):
-    """A batch of judged answers."""
-
-    rollouts: list[Rollout]
-    kinds: Sorted
-    memory: Memory
-    metrics: dict[str, float]
-
-
-def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment, memory: Memory) -> Collected:
-    """A batch of judged answers; with refill, other problems in place of those whose group is dead."""
-    by_parts, limits = estimators.advantage.by_parts, estimators.limits
-    if lab.recipe.pipeline.lag:
-        return pipelined(lab, phase, estimators, now, memory)
-    size = phase.batch_size
-    refills = lab.recipe.filter.max_refills if lab.recipe.filter.dead_groups == "refill" else 0
-    rollouts: list[Rollout] = []
-    for attempt in range(1 + refills):
-        stream = phase.name if attempt == 0 else f"{phase.name}/refill{attempt}"
-        problems = problems_of(lab, phase, now, stream)
-        problems = limits.fitted(problems, now.step) if limits else problems
-        key, sampling = (lab.recipe.seed, stream, now.phase_step), lab.sampling_in(now.stage)
-        rollouts += lab.ask(problems, key, sampling, shape=lab.shape)
-        kinds = sort_groups(rollouts, by_parts=by_parts)
-        if not kinds.dead or len(kinds.live) >= size * lab.recipe.rollout.n:
-            break
-    if phase.tries > 1:
-        rollouts += phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
-        kinds = sort_groups(rollouts, by_parts=by_parts)
-    return Collected(rollouts, kinds, memory, {})
 
 
 def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment, memory: Memory) -> Collected:
@@ -72,29 +38,18 @@ def pipelined(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Moment,
     with Judging(lab.env) as judging:
         asked = landed(waiting, phase.name, now.phase_step, fitted, lab.train)
         age = waiting.get("age", 0) if waiting and asked else 0
-        asked = asked or draw(now, fitted(problems_of(lab, phase, now, phase.name)), judging)
+        asked = asked or draw(now, fitted(lab.problems_in(now, phase.name, phase.batch_size)), judging)
         judging.hand_in(asked.items())
         if now.phase_step + 1 < phase.steps:
             stages, ahead = lab.stages(phase.steps), now.phase_step + 1
             stage = stage_at(stages, ahead)
             protected = lab.guard.protected_in(stage, stages) if lab.guard else ()
             then = replace(now, stage=stage, protected=protected, phase_step=ahead, step=now.step + 1)
-            following = in_flight(
-                draw(then, problems_of(lab, phase, then, phase.name), None), phase.name, then.phase_step
-            )
+            drawn = draw(then, lab.problems_in(then, phase.name, phase.batch_size), None)
+            following = in_flight(drawn, phase.name, then.phase_step)
         rollouts = judged_rollouts(judging, lab.reward, asked)
     kinds = sort_groups(rollouts, by_parts=estimators.advantage.by_parts)
     return Collected(rollouts, kinds, replace(memory, in_flight=following), {AGE: float(age)})
-
-
-def problems_of(lab: Lab, phase: OnlinePhase, now: Moment, stream: str) -> list[Problem]:
-    """What is asked in this step: the protocol's choice, or the next of all, and what a guard mixes in."""
-    if lab.protocol is None:
-        problems = lab.problems_at(stream, now.phase_step, phase.batch_size)
-    else:
-        at = now.phase_step - now.stage.first
-        problems = lab.protocol.problems(lab.train, lab.recipe.seed, now.stage, stream, at, phase.batch_size)
-    return list(lab.guard.mixed_in(now, problems, stream)) if lab.guard else list(problems)
 
 
 def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:
@@ -111,10 +66,8 @@ def in_flight(asked: Asked, phase: str, phase_step: int) -> InFlight:
     return {"phase": phase, "phase_step": phase_step, "groups": groups}
 
 
-def aged(waiting: InFlight | None, version: int) -> InFlight | None:
+def aged(waiting: InFlight, version: int) -> InFlight:
     """The same answers after an update made this version of the policy."""
-    if waiting is None:
-        return None
     return {**waiting, "age": version - waiting["groups"][0]["answers"][0]["policy_version"]}
 
 
