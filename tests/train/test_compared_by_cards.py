@@ -123,7 +123,9 @@ def test_what_could_not_be_judged_is_left_out_and_bounded(made: dict[str, Path])
 def test_an_evaluation_that_matches_goes_before_cards_and_python_makes_one_only_without(made: dict[str, Path]) -> None:
     one, two = (str(made[name]) for name in ("one", "two"))
     by_cards = rlvrlab.compare(one, two)
-    assert by_cards.notes[0].startswith("Compared by what training measured") and not list(made["one"].glob("evaluations/*"))
+    assert by_cards.notes[0].startswith("Compared by what training measured") and not list(
+        made["one"].glob("evaluations/*")
+    )
     rlvrlab.evaluate(one, size=12, progress=False)
     assert rlvrlab.compare(one, two).notes == by_cards.notes, "one side alone is no pair"
     rlvrlab.evaluate(two, size=12, progress=False)
