@@ -34,7 +34,8 @@ def table(head: Iterable[str], rows: Rows) -> list[str]:
 
 def speed() -> list[str]:
     """GRPO steps beside TRL's."""
-    sizes = {"training_10m": "10.6 million, idle, three rounds", "training_135m": "135 million, idle, one round",
+    sizes = {"training_10m_x86": "10.6 million, idle, three rounds, x86_64",
+             "training_10m": "10.6 million, idle, three rounds, before", "training_135m": "135 million, idle, one round",
              "training_10m_busy": "10.6 million beside one busy process, one round"}  # fmt: skip
     rows = []
     for name, words in sizes.items():
@@ -71,9 +72,10 @@ def steps_on_h200() -> list[str]:
 
 
 def whole_evaluations() -> list[str]:
-    """HumanEval by one command, from its start to its end, in three states of the code."""
+    """HumanEval by one command, from its start to its end, in several states of the code."""
     rows = []
-    for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3", "h200_humaneval_4"):
+    for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3", "h200_humaneval_4",
+                 "h200_humaneval_5"):  # fmt: skip
         told = [f"{one['command_s']:.1f} s ({one['asking_and_judging_s']:.1f})" for one in found(name)]
         rows.append((_commit(name), *told, *["–"] * (3 - len(told))))
     head = ("1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)", "first time", "second")
