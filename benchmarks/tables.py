@@ -35,7 +35,8 @@ def table(head: Iterable[str], rows: Rows) -> list[str]:
 def speed() -> list[str]:
     """GRPO steps beside TRL's."""
     sizes = {"training_10m_x86": "10.6 million, idle, three rounds, x86_64",
-             "training_10m": "10.6 million, idle, three rounds, before", "training_135m": "135 million, idle, one round",
+             "training_10m": "10.6 million, idle, three rounds, before",
+             "training_135m": "135 million, idle, one round",
              "training_10m_busy": "10.6 million beside one busy process, one round"}  # fmt: skip
     rows = []
     for name, words in sizes.items():
