@@ -52,7 +52,7 @@ def test_paired_on_the_same_problems(tmp_path: Path) -> None:
     assert accepted.difference.p == pytest.approx(2 * scipy.stats.t.sf(t, 59))
     assert accepted.difference.low < 15 / 60 < accepted.difference.high and accepted.verdict == "higher"
     assert {r.what for r in found.by_skill} == {"skill even", "skill odd"}
-    assert accepted.difference.tests == 1 and "accepted@1 is the question" in found.adjustment
+    assert accepted.difference.tests == 1 and "accepted@1 is the main question" in found.adjustment
     assert {r.difference.tests for r in found.measures[1:]} == {len(found.measures) - 1}
     assert {r.difference.tests for r in found.by_level} == {len(found.by_level)} and len(found.by_level) > 1
     assert found.over == "problems" and found.caution.startswith("One run on each side")
