@@ -35,9 +35,12 @@ def table(head: Iterable[str], rows: Rows) -> list[str]:
 def speed() -> list[str]:
     """GRPO steps beside TRL's."""
     sizes = {"training_10m_x86": "10.6 million, idle, three rounds, x86_64",
+             "training_10m_x86_2": "10.6 million, idle, three rounds, x86_64, again",
+             "training_135m_x86": "135 million, idle, one round, x86_64",
+             "training_10m_busy_x86": "10.6 million beside one busy process, one round, x86_64",
              "training_10m": "10.6 million, idle, three rounds, before",
-             "training_135m": "135 million, idle, one round",
-             "training_10m_busy": "10.6 million beside one busy process, one round"}  # fmt: skip
+             "training_135m": "135 million, idle, one round, before",
+             "training_10m_busy": "10.6 million beside one busy process, one round, before"}  # fmt: skip
     rows = []
     for name, words in sizes.items():
         [one] = found(name)
