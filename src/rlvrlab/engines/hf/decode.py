@@ -154,9 +154,8 @@ def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended |
     token_RT = torch.zeros(len(rows), wave.new_tokens, dtype=torch.long, device=weights.device)
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)
     logits_RV = prefill(weights, wave.prompts, wave.begun_G, cache)[rows.group]
-    if (
-        weights.dtype == torch.float32
-    ):  # every step multiplies by the prompts' keys, and is faster by them in this order
+    # Every step multiplies by the prompts' keys, and in float32 it is faster by them in this order.
+    if weights.dtype == torch.float32:
         cache.prefix_k = [k_GKLD.mT.contiguous().mT for k_GKLD in cache.prefix_k]
     for t in range(wave.new_tokens):
         z_RV = scaled(logits_RV, rows.temperature, rows.top_p)

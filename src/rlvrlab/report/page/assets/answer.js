@@ -99,7 +99,7 @@ function resultTiles(data) {
   const tiles = [];
   const tested = data.result.find((one) => one.role === "test");
   if (tested) {
-    const note = `${tested.asked || "test problems"}, which chose nothing; step ${tested.step}${tested.lacks}`;
+    const note = `${tested.asked || "test problems"}, used for no decision; step ${tested.step}${tested.lacks}`;
     tiles.push(headlineTile("result · test", tested, note));
   }
   data.headline.forEach((one, i) => {
