@@ -185,12 +185,15 @@ def micro_batches(batch: TokenBatch, couples: Literal["row", "pair", "batch"], r
         yield np.array(chunk)
 
 
-def add_metrics(total: dict[str, float], part: dict[str, float]) -> None:
-    """Sum metrics over micro-batches; each part already carries the global normaliser. Extremes stay extremes."""
+def add_metrics(total: dict[str, float], part: dict[str, float], share: float = 1.0) -> None:
+    """Sum metrics over micro-batches, which carry the global normaliser, or over groups by their share of the batch.
+
+    Extremes stay extremes.
+    """
     for key, value in part.items():
         if key.endswith("/min"):
             total[key] = min(total.get(key, value), value)
         elif key.endswith("/max"):
             total[key] = max(total.get(key, value), value)
         else:
-            total[key] = total.get(key, 0.0) + value
+            total[key] = total.get(key, 0.0) + share * value

@@ -32,9 +32,9 @@ def alike(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert {name: other[name] for name in numbers} == pytest.approx(numbers, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("level", ["token", "sequence"])
+@pytest.mark.parametrize("setting", ["token", "sequence", "token surgery.type=pcgrad surgery.num_groups=3"])
 def test_a_lagged_run_is_the_one_with_a_pass_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     passes: list[int] = []
     inner = ToyEngine.logprobs
@@ -44,11 +44,11 @@ def test_a_lagged_run_is_the_one_with_a_pass_of_its_own(
         return inner(self, batch, policy)
 
     monkeypatch.setattr(ToyEngine, "logprobs", counted)
-    setting = f"correction.level={level}"
-    here = trained(tmp_path / "here", setting)
+    settings = f"correction.level={setting}".split()
+    here = trained(tmp_path / "here", *settings)
     assert here and not passes, "the update's own log-probs are enough"
     monkeypatch.setattr(step, "corrected", lambda lab, phase, estimators: estimators.objective)
-    before = trained(tmp_path / "before", setting)
+    before = trained(tmp_path / "before", *settings)
     assert passes and len(before) == len(here)
     assert any(row["rollout_is/max"] != 1 for row in here)
     for one, other in zip(before, here, strict=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rlvrlab.batch import Floats, Scale, TokenBatch
+from rlvrlab.batch import Floats, Scale, TokenBatch, add_metrics
 from rlvrlab.engines.base import Trainable, Vector
 from rlvrlab.notes import timed
 from rlvrlab.recipe.schema import Optimizer
@@ -63,8 +63,7 @@ class Gradients(NamedTuple):
         for one in passes:
             value_S[one.group] += one.value
             entropy_S[one.group] += one.metrics.get("actor/entropy", 0.0)
-            for name, value in one.metrics.items():
-                metrics[name] = metrics.get(name, 0.0) + value * float(share_S[one.group])
+            add_metrics(metrics, one.metrics, float(share_S[one.group]))
         return cls([one.vector for one in passes], [one.group for one in passes], share_S, value_S, entropy_S, metrics)
 
     @property
