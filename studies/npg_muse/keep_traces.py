@@ -1,8 +1,8 @@
-"""Keep the small part of the runs on solver traces: python studies/npg_muse/keep_traces.py RAW NAME
+"""Keep the small part of the runs on solver traces: python studies/npg_muse/keep_traces.py RAW NAME [JOB=ARM …]
 
-RAW/runs/graphsSEED holds one run of NAME.toml (qwen_traces, qwen_traces_small, qwen_traces_long) each and
-RAW/jobs/graphsSEED.json how it was started and whether time cut it. Written is results/NAME.json, which exam_tables.py
-and traces_tables.py read: outcomes, curves, kinds of errors and how many neighbours the traces name, but no answer.
+RAW/runs/JOB holds one run each and RAW/jobs/JOB.json how it was started and whether time cut it; without words they are
+graphs0=s0, graphs1=s1 and graphs2=s2, three seeds. Written is results/NAME.json, which exam_tables.py and
+traces_tables.py read: outcomes, curves, kinds of errors and how many neighbours the traces name, but no answer.
 Seconds are those of the updates; examinations are not in them.
 """
 
@@ -22,6 +22,7 @@ from keep_qwen import Part, kept, lines_of, save  # noqa: E402
 
 AGAINST = [("base", "sft"), ("sft", "grpo"), ("more_sft", "grpo"), ("sft", "more_sft")]
 PHASES = ("sft", "more_sft", "grpo")
+SEEDS = [f"graphs{seed}=s{seed}" for seed in range(3)]
 LISTED = re.compile(
     r"""^(?: [^:\n]+:[ ]([^=\n]+)[ ]=[ ]\d+           # a user or an author (MCP, MIS, MVC): names and their count
         | \d+(?:[ ][A-Z][a-z]?)?(?::[ ](\d[\d, ]*))?  # an atom (GED, MCS): numbers, or none at all
@@ -41,9 +42,9 @@ def neighbours_named(answers: list[dict[str, Any]]) -> dict[str, float]:
     return {task: round(sum(counts) / len(counts), 3) for task, counts in sorted(found.items()) if counts}
 
 
-def parts_of_seed(raw: Path, seed: int) -> Iterator[Part]:
+def parts_of_job(raw: Path, name: str, arm: str) -> Iterator[Part]:
     """Every phase of one run with its card; the card before training comes as `base`."""
-    job = json.loads((raw / f"jobs/graphs{seed}.json").read_text(encoding="utf-8"))
+    job = json.loads((raw / f"jobs/{name}.json").read_text(encoding="utf-8"))
     run = raw / "runs" / job["folder"]
     info = json.loads((run / "run_info.json").read_text(encoding="utf-8"))
     rows = [row for row in lines_of(run / "logs/metrics.jsonl") if row["phase_step"]]
@@ -56,12 +57,13 @@ def parts_of_seed(raw: Path, seed: int) -> Iterator[Part]:
         drawn = phase == "grpo"
         facts |= {"steps": len(own), "answers": job["answers"] if drawn else 0, "cut": job["cut"] if drawn else ""}
         facts |= {"seconds": sum(row["time/step_s"] for row in own)}
-        yield Part("base" if phase == "baseline" else f"{phase}_s{seed}", dict(facts), card, answers, own)
+        yield Part("base" if phase == "baseline" else f"{phase}_{arm}", dict(facts), card, answers, own)
 
 
 def main() -> None:
     """Write the file."""
-    parts = [part for seed in range(3) for part in parts_of_seed(Path(sys.argv[1]), seed)]
+    jobs = [word.split("=") for word in sys.argv[3:] or SEEDS]
+    parts = [part for name, arm in jobs for part in parts_of_job(Path(sys.argv[1]), name, arm)]
     made = kept(parts, {}, AGAINST)
     for part in parts:
         made["arms"][part.name]["neighbours"] = neighbours_named(part.answers)

@@ -122,6 +122,15 @@ def test_a_prompt_that_does_not_fit_the_window() -> None:
         engine.sample([Request((3,) * 125, 1, ("long",), Sampling(max_tokens=4))])
 
 
+def test_a_prompt_that_is_too_long_is_named_by_what_is_its_own() -> None:
+    engine, few = hf()(0), Sampling(max_tokens=4)
+    begin, own = engine.tokenizer.encode("1 + 2"), engine.tokenizer.encode("7 * 9 = ")
+    asked = [Request((*begin, *tail), 1, ("any",), few) for tail in (engine.tokenizer.encode("3"), own * 60)]
+    with pytest.raises(UserError, match=r"tokens \('7 \* 9 = 7") as told:
+        engine.sample(asked)
+    assert "1 + 2" not in str(told.value) and "leave this problem out" in str(told.value)
+
+
 @pytest.mark.slow
 def test_the_plain_sampler_draws_what_the_fast_one_draws() -> None:
     """Also where answers end early, in other batches, with a nucleus, and for prompts of unequal length."""

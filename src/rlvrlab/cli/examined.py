@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 AT_ONCE = 256
 """Answers an engine draws before they are judged and kept."""
 USUAL_SIZE = 200
-"""Problems where neither a recipe nor the user says how many."""
+"""Problems where neither a recipe nor the user says how many, and the environment makes them."""
+EVERY = 1_000_000
+"""More problems than a file has that a user names."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,12 @@ def problems_of(
 
     seed = subject.resolved.recipe.data.seed if subject.resolved else 0
     if data is None:
-        usual = subject.resolved.recipe.data.dev_size if subject.resolved else USUAL_SIZE
+        of_file = subject.resolved is None and "path" in subject.chosen
+        usual = subject.resolved.recipe.data.dev_size if subject.resolved else EVERY if of_file else USUAL_SIZE
         wanted = size or usual
         problems = most_problems(subject.env, role, wanted, seed)
         facts: dict[str, Any] = {}
-        if len(problems) < wanted:
+        if len(problems) < wanted < EVERY:
             asked = f"{wanted} were asked for" if size else f"{wanted} are the usual number"
             facts["fewer_problems"] = f"all {len(problems)} {role} problems there are; {asked}"
             if size:

@@ -116,8 +116,8 @@ def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Mo
 def corrected(lab: Lab, phase: OnlinePhase, estimators: Estimators) -> Objective:
     """The objective; with importance weights of its own where the one update on a batch computes what they need.
 
-    Otherwise they come with the batch, from a pass over it before the first update; a KL in the reward asks for the same
-    log-probs before there are advantages.
+    Otherwise they come with the batch, from a pass over it before the first update; a KL in the reward asks for the
+    same log-probs before there are advantages.
     """
     correction = correction_of(lab.recipe)
     if correction is None or phase.updates_per_step > 1 or penalises_reward(lab.recipe):

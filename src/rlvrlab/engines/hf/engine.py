@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ from rlvrlab.notes import note
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
 
+SHOWN_TOKENS = 16
+"""Of a prompt that is too long."""
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 Result = TypeVar("Result")
 
@@ -86,12 +89,8 @@ class HfEngine:
 
     def _sample(self, requests: Sequence[Request], told: Told | None) -> list[list[Completion]]:
         for request in requests:
-            total = len(request.tokens) + request.sampling.max_tokens
-            if total > self.body.window:
-                what = (
-                    f"a prompt of {len(request.tokens)} tokens and rollout.max_tokens = {request.sampling.max_tokens}"
-                )
-                raise UserError(f"{what} do not fit the model's window of {self.body.window}; shorten one of them")
+            if len(request.tokens) + request.sampling.max_tokens > self.body.window:
+                raise self._too_long(request, requests)
         if self._sampler is None:
             self._sampler = embedded_sampler(self.model, self.tokenizer, self.device)
             self._sampler.max_rows = self.max_rows or self._sampler.max_rows
@@ -99,6 +98,16 @@ class HfEngine:
             self._sampler.refresh()
             self._stale = False
         return self._sparing_rows(requests, told)
+
+    def _too_long(self, request: Request, requests: Sequence[Request]) -> UserError:
+        """Names a prompt by the first words in which it differs from the others: they often begin alike."""
+        places = zip(*(one.tokens for one in requests), strict=False)
+        shared = sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, places))
+        own = request.tokens[0 if shared == len(request.tokens) else shared :][:SHOWN_TOKENS]
+        words = " ".join(self.tokenizer.decode(own).split())
+        long = f"a prompt of {len(request.tokens)} tokens ({words!r} …) and an answer of {request.sampling.max_tokens}"
+        remedy = "leave this problem out, or allow shorter answers (rollout.max_tokens, --max-tokens)"
+        return UserError(f"{long} do not fit the model's window of {self.body.window}; {remedy}")
 
     def _sparing_rows(self, requests: Sequence[Request], told: Told | None) -> list[list[Completion]]:
         """Out of memory halves the answers drawn abreast, as often as it takes; one at a time is the end of it."""
