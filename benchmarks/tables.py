@@ -79,7 +79,7 @@ def whole_evaluations() -> list[str]:
     """HumanEval by one command, from its start to its end, in several states of the code."""
     rows = []
     for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3", "h200_humaneval_4",
-                 "h200_humaneval_5"):  # fmt: skip
+                 "h200_humaneval_5", "h200_humaneval_6", "h200_humaneval_7"):  # fmt: skip
         told = [f"{one['command_s']:.1f} s ({one['asking_and_judging_s']:.1f})" for one in found(name)]
         rows.append((_commit(name), *told, *["–"] * (3 - len(told))))
     head = ("1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)", "first time", "second")

@@ -1,7 +1,7 @@
 """What was measured of the untrained Qwen2.5-Coder-1.5B-Instruct beside what is published: python studies/published.py
 
-Reads every committed record in which the model was examined greedily on all of HumanEval, of MBPP's test problems or of
-EvalPlus' files, before any training. Intervals are Wilson's, for problems.
+Reads every committed record in which the model was examined greedily on all of HumanEval, of MBPP's test problems, of
+EvalPlus' files or on a part of CodeContests, before any training. Intervals are Wilson's, for problems.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ FIRST = {
     "studies/qwen_coder_mbpp/results/round2/outcomes.json": 384,
 }
 COMMAND = "benchmarks/results/h200_humaneval.json"
+CONTESTS = "studies/coding_five_phase/results/qwen_codecontests.json"
 PLUS = "studies/coding_five_phase/results/qwen_plus.json"
 """What keep_plus.py writes; not there before EvalPlus' files were examined."""
 OF_PLUS = {
@@ -62,6 +63,9 @@ def examinations() -> Iterator[Seen]:
     for i, one in enumerate(read(COMMAND)["found"]):
         right = round(one["accepted_at_1"] * one["problems"])
         yield Seen(COMPARABLE, f"{COMMAND}, command {i + 1}", 512, right, one["problems"])
+    contests = read(CONTESTS)["found"]
+    right = round(contests["accepted_at_1"] * contests["problems"])
+    yield Seen("CodeContests, a part", CONTESTS, 768, right, contests["problems"])
     for key, one in (read(PLUS) if (ROOT / PLUS).exists() else {}).items():
         marks = one["greedy"].replace("-", "")  # answers without a verdict are named in the record
         yield Seen(OF_PLUS[key], PLUS, one["tokens_at_most"], marks.count("1"), len(marks))
