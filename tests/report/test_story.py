@@ -14,6 +14,7 @@ from rlvrlab.evals.cards import Card
 from rlvrlab.report.csv_tables import write_tables
 from rlvrlab.report.gather import gather
 from rlvrlab.report.story import pictures
+from rlvrlab.report.story.part import bracket, points
 from rlvrlab.report.story.write import write_story
 
 RECIPE = {"name": "told", "question": "?", "phases": ["grpo"], "env": {"type": "x"}, "reward": {"type": "binary"},
@@ -21,6 +22,11 @@ RECIPE = {"name": "told", "question": "?", "phases": ["grpo"], "env": {"type": "
           "credit": {"type": "counterfactual"}, "rollout": {"n": 4}}  # fmt: skip
 SUCCESS = {0: (0.10, 0.50), 10: (0.60, 0.50), 20: (0.55, 0.20)}
 """Success on a and b, of 100 problems each: b is forgotten while a is trained."""
+
+
+def test_nothing_is_minus_nought() -> None:
+    assert bracket(-1e-9, 0.113, 100, 1) == " [0.0, 11.3]"
+    assert points(-1e-9) == "+0.0" and points(-0.01) == "-1.0"
 
 
 def metrics() -> list[dict]:

@@ -123,3 +123,19 @@ def test_the_parts_on_hf_run_as_printed_and_verls_would_start_from_their_model(t
     assert done.returncode == 0, done.stderr[-2000:]
     (run,) = (tmp_path / "experiments").glob("small_3_*")
     assert json.loads((run / "config.json").read_text())["recipe"]["engine"]["model"] == str(tmp_path / "small_1")
+
+
+def test_the_plan_of_a_recipe_for_verl_tells_ours_and_then_verls(tmp_path: Path) -> None:
+    """Groups and guards are no settings of verl's, so its own would be the same whatever a recipe says of them."""
+    told = [
+        rlvr("train", "verl_skill_safe_7b", f"guard.type={guard}", "--plan", folder=tmp_path).stdout.splitlines()
+        for guard in ("skill_safe", "ewc")
+    ]
+    for guard, lines in zip(("skill_safe", "ewc"), told, strict=True):
+        assert any(line.split()[:2] == ["guard.type", guard] for line in lines), lines
+        assert any(line.startswith("Phases (") for line in lines), "the volumes"
+        first = lines.index("data.train_files=RUN/artifacts/verl/train.parquet")
+        assert all("=" in line for line in lines[first:]), "verl's own come last, one on a line"
+    both = json.loads(rlvr("train", "verl_skill_safe_7b", "--plan", "--json", folder=tmp_path).stdout)
+    assert {"settings", "phases", "warnings", "verl"} <= both.keys()
+    assert both["phases"][0]["answers"] > 0

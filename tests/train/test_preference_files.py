@@ -15,6 +15,7 @@ from rlvrlab.data.preferences import read_preferences
 from rlvrlab.errors import UserError
 from rlvrlab.record.files import read_lines, write_rows
 from rlvrlab.rollout.pairs import score_pairs
+from rlvrlab.train.lookups import lookups
 from rlvrlab.train.phases.dpo import DpoPhase
 from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Rollout, Verdict
 
@@ -65,3 +66,18 @@ def test_held_out_prompts_are_refused_in_a_preference_file(tmp_path: Path) -> No
     (tmp_path / "p.jsonl").write_text(json.dumps({**row, "chosen": 3}) + "\n")
     with pytest.raises(UserError, match="column 'chosen'"):
         read_preferences(tmp_path / "p.jsonl", {})
+
+
+def test_a_preference_file_is_looked_up_before_anything_is_trained(tmp_path: Path) -> None:
+    words = (*SHORT, 'phases=["sft", "dpo"]')
+    with pytest.raises(UserError, match=r"dpo.pairs: .*nowhere.jsonl: no such file"):
+        runs.run(tmp_path, *words, f"dpo.pairs={tmp_path / 'nowhere.jsonl'}")
+    (tmp_path / "bad.jsonl").write_text('{"prompt": "p", "chosen": 3, "rejected": "no"}\n')
+    with pytest.raises(UserError, match="column 'chosen'"):
+        runs.run(tmp_path, *words, f"dpo.pairs={tmp_path / 'bad.jsonl'}")
+    assert not list(tmp_path.rglob("metrics.jsonl")), "no step was made"
+
+
+def test_what_is_looked_up_before_a_run_names_a_missing_preference_file(tmp_path: Path) -> None:
+    recipe = runs.recipe(tmp_path, 'phases=["sft", "dpo"]', f"dpo.pairs={tmp_path / 'nowhere.jsonl'}")
+    assert ["nowhere.jsonl" in one.words for one in lookups(recipe).found if one.state == "wrong"] == [True]

@@ -51,6 +51,26 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     _warn(console, advice)
 
 
+def show_verl_plan(resolved: Resolved, overrides: Sequence[str], as_json: bool) -> None:
+    """Resolved values and batch sizes as of any recipe, then what verl is started with, one setting on a line.
+
+    Groups, guards and credit are ours, not settings of verl's: its own alone would not tell that they are there.
+    """
+    rows, phases, warnings = settings(resolved), phase_plans(resolved), unusual(resolved)
+    if as_json:
+        ours = {"settings": [row._asdict() for row in rows], "phases": [phase._asdict() for phase in phases]}
+        print_json({**ours, "warnings": warnings, "verl": list(overrides)})
+        return
+    console = Console()
+    _show_settings(console, resolved, rows)
+    _show_phases(console, phases)
+    _warn(console, warnings)
+    console.print()
+    say(console, "verl is started with:")
+    for line in overrides:
+        console.out(line, highlight=False)
+
+
 def show_parts(parts: Sequence[Part], as_json: bool) -> None:
     """A recipe that verl trains phase by phase: who trains which, and the commands."""
     if as_json:

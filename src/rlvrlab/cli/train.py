@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
-from rlvrlab.cli.printing import print_json, table
+from rlvrlab.cli.printing import table
 from rlvrlab.errors import UserError
 from rlvrlab.notes import counting, noting
 
@@ -134,8 +134,8 @@ def _refuse_data(path: Path) -> None:
 
 
 def _show_plan(resolved: Resolved, verl_recipe: Path | None, overrides: Sequence[str], as_json: bool) -> None:
-    """What would be done; of a recipe for verl, what it would be started with, or the commands of several runs."""
-    from rlvrlab.cli.plan import show_parts, show_plan
+    """What would be done; of a recipe for verl, also what verl is started with, or the commands of several runs."""
+    from rlvrlab.cli.plan import show_parts, show_plan, show_verl_plan
 
     if verl_recipe is None:
         show_plan(resolved, as_json)
@@ -148,7 +148,7 @@ def _show_plan(resolved: Resolved, verl_recipe: Path | None, overrides: Sequence
         show_parts(parts(verl_recipe, overrides), as_json)
         return
     lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
-    print_json({"verl": lines}) if as_json else click.echo("\n".join(lines))
+    show_verl_plan(resolved, lines, as_json)
 
 
 def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) -> Resolved:

@@ -30,8 +30,8 @@ from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
 Format = Literal["jsonl", "parquet", "trl"]
-MOST_NAMED = 40
-"""Rows named in a summary."""
+MOST_NAMED, MOST_REASONS = 40, 3
+"""Rows, and reasons for leaving some out, that a summary names."""
 
 
 class Item(NamedTuple):
@@ -104,8 +104,14 @@ class Prepared:
         text = f"{self.name}: {roles}{counted}; dropped as duplicates: {twins}{near}, {left_out}"
         if not self.bad_tasks:
             return f"{text}; their own code was not tried: {self.not_tried}" if self.not_tried else text
-        name, reason = next(iter(self.bad_tasks.items()))
-        return f"{text}, left out when tried: {len(self.bad_tasks)} ({name}: {reason})"
+        return f"{text}, left out when tried: {len(self.bad_tasks)} ({self._why_bad()})"
+
+    def _why_bad(self) -> str:
+        """The reasons that were met most, each with its number and one problem that had it."""
+        first = {reason: name for name, reason in reversed(self.bad_tasks.items())}
+        often = Counter(self.bad_tasks.values()).most_common()
+        told = [f"{count} × {reason}, as {first[reason]}" for reason, count in often[:MOST_REASONS]]
+        return "; ".join(told) + ("; …" if len(often) > MOST_REASONS else "")
 
     def leave_out_bad_tasks(self) -> None:
         """Try every problem's own code and keep those whose code works."""

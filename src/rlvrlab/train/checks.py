@@ -30,8 +30,16 @@ def owns(recipe: Recipe) -> tuple[bool, bool]:
 
 
 def ready_lab(resolved: Resolved) -> Lab:
-    """Everything a run needs; what cannot work together is refused here, before anything is trained."""
-    return ready(build_supplies(resolved))
+    """Everything a new run needs; what cannot work together is refused here, before anything is trained."""
+    has = build_supplies(resolved)
+    refuse_files(has)
+    return ready(has)
+
+
+def refuse_files(has: Supplies) -> None:
+    """Refuse files that a phase would read in vain, before the phases ahead of it are trained."""
+    for name in has.recipe.phases:
+        has.resolved.phase(name).check_files(has)
 
 
 def ready(has: Supplies) -> Lab:

@@ -12,7 +12,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.extras import Lookup
 from rlvrlab.notes import hearing
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.checks import owns, refuse_unworkable, try_own_code
+from rlvrlab.train.checks import owns, refuse_files, refuse_unworkable, try_own_code
 from rlvrlab.train.lab import Supplies, build_supplies, places_of
 from rlvrlab.types import Role
 
@@ -140,6 +140,7 @@ def _as_before_training(has: Supplies, own: bool) -> list[Lookup]:
         with hearing(lambda _, words: told.append(words)):
             try_own_code(has)
         what = "phases"
+        refuse_files(has)
         refuse_unworkable(has)
     except UserError as error:
         return [Lookup(what, "wrong", str(error))]

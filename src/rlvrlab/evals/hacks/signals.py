@@ -333,12 +333,13 @@ def _trend_findings(m: Mapping[str, Any]) -> list[Finding]:
         return [_finding("hack/held_out_trend", held_out, "accepted@1 on dev problems falls while the reward rises")]
     if held_out is not None and held_out >= rise / 2:
         return []
+    moves = "is not known" if held_out is None else f"moves by {held_out:+.2f}"
     named = (("length", "answers get much shorter"), ("entropy", "the policy hardens"))
     return [
         _finding(
             f"hack/{name}_trend",
             m[f"hack/{name}_trend"],
-            f"{words} while the reward rises and accepted@1 on dev does not",
+            f"{words} while the reward rises by {rise:+.2f} and accepted@1 on dev {moves}",
         )
         for name, words in named
         if m.get(f"hack/{name}_trend", 1.0) < SHRUNK

@@ -58,7 +58,7 @@ def _safe(value: Any) -> Any:
 
 def points(value: float) -> str:
     """A share or difference of shares in percentage points, signed."""
-    return f"{100 * value:+.1f}"
+    return f"{100 * value:+z.1f}"
 
 
 def share_words(point: Mapping[str, Any] | None) -> str:
@@ -73,4 +73,4 @@ def bracket(low: float | None, high: float | None, scale: float = 1.0, digits: i
     """` [low, high]`, or nothing where a bound is not known."""
     if low is None or high is None:
         return ""
-    return f" [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
+    return f" [{scale * low:z.{digits}f}, {scale * high:z.{digits}f}]"

@@ -126,6 +126,10 @@ class Phase(ABC):
         """Refuse what this phase cannot work with; asked before a run folder is made."""
         return
 
+    def check_files(self, has: Supplies) -> None:
+        """Refuse files that this phase would read in vain; asked before a new run: a resumed one may have a copy."""
+        return
+
     def prepare(self, lab: Lab, artifacts: Path) -> Any:
         """What the steps train on, made before the first one and kept in `artifacts`; a resumed run reads it back."""
         return None

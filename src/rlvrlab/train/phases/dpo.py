@@ -17,8 +17,8 @@ from annotated_types import Ge
 
 from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.data.hashes import prompt_sha256
-from rlvrlab.data.preferences import read_preferences
-from rlvrlab.errors import NothingToLearn
+from rlvrlab.data.preferences import Preference, read_preferences
+from rlvrlab.errors import NothingToLearn, UserError
 from rlvrlab.objectives.dpo import Dpo
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
@@ -27,7 +27,7 @@ from rlvrlab.registry import register
 from rlvrlab.rollout.pairs import right_pairs, score_pairs
 from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
 from rlvrlab.rollout.trainable import why_not
-from rlvrlab.train.lab import Lab
+from rlvrlab.train.lab import Lab, Supplies
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
 from rlvrlab.train.state import Memory, State
 from rlvrlab.train.update import descend, learning_rate
@@ -90,6 +90,11 @@ class DpoPhase(Phase):
         """All answers come before the first step; none where a file has the pairs."""
         return Draws() if self.file else Draws(before=min(self.problems, available) * recipe.rollout.n)
 
+    def check_files(self, has: Supplies) -> None:
+        """A file of pairs is read once before anything is trained: this phase may come after hours of others."""
+        if self.file:
+            self._read(has)
+
     def prepare(self, lab: Lab, artifacts: Path) -> list[Pair]:
         """Make the pairs, unless a run that is being resumed has them already."""
         path = artifacts / PAIRS
@@ -137,7 +142,6 @@ class DpoPhase(Phase):
         return rows
 
     def _from_file(self, lab: Lab) -> list[Pair]:
-        held_out = {prompt_sha256(p.prompt): f"a {p.role} problem of this run" for p in (*lab.dev, *lab.test)}
         tokenizer = lab.engine.tokenizer
         return [
             {
@@ -148,8 +152,16 @@ class DpoPhase(Phase):
                 "chosen_text": one.chosen,
                 "rejected_text": one.rejected,
             }
-            for one in read_preferences(lab.resolved.folder / self.pairs, held_out)
+            for one in self._read(lab)
         ]
+
+    def _read(self, has: Supplies) -> list[Preference]:
+        path = has.resolved.folder / self.pairs
+        if not path.is_file():
+            remedy = "`rlvr data prepare RUN --as preference` makes one, and a path is relative to the recipe's folder"
+            raise UserError(f"dpo.pairs: {path}: no such file; {remedy}")
+        held_out = {prompt_sha256(p.prompt): f"a {p.role} problem of this run" for p in (*has.dev, *has.test)}
+        return read_preferences(path, held_out)
 
     def _fits(self, chosen: Rollout, rejected: Rollout) -> bool:
         short, long = sorted((len(chosen.completion.tokens), len(rejected.completion.tokens)))
