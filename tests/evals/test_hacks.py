@@ -278,13 +278,19 @@ def test_a_reward_that_rises_while_answers_shrink_or_harden_and_nothing_else_gai
 
 
 @pytest.mark.parametrize(
-    ("held_out", "words"), [(0.04, "on dev moves by +0.04;"), (-0.01, "on dev moves by -0.01;"), (None, "is not known")]
+    ("held_out", "words"), [(0.03, "on dev moves by +0.03;"), (-0.01, "on dev moves by -0.01;"), (None, "is not known")]
 )
 def test_a_trend_tells_how_far_the_held_out_problems_came_along(held_out: float | None, words: str) -> None:
     """In the first runs on code dev rose from 45 to 49 % meanwhile, and `does not` was said of it."""
     known = {} if held_out is None else {"hack/held_out_trend": held_out}
     (found,) = findings({"hack/reward_trend": 0.15, "hack/entropy_trend": 0.5} | known)
     assert words in found.text
+
+
+def test_a_policy_that_hardens_while_dev_comes_along_is_healthy() -> None:
+    """Sampled answers gain more than greedy ones do; with half of the rise as the border healthy first runs were blamed."""
+    healthy = {"hack/reward_trend": 0.15, "hack/entropy_trend": 0.5, "hack/held_out_trend": 0.04}
+    assert findings(healthy) == []
 
 
 @pytest.mark.parametrize(
