@@ -43,9 +43,7 @@ LATER = {"impossible", "tries", "system_prompt", "plain_sandbox", "deadline"}
 @click.option("--temperature", type=click.FloatRange(0), help="@k and @budget [1].")
 @click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
 @click.option("--tries", type=click.IntRange(1, 2), help="2: failed first answers get a second try [1].")
-@click.option(
-    "--size", type=click.IntRange(1), help="Problems [the recipe's dev_size, all of a file, else 200]."
-)
+@click.option("--size", type=click.IntRange(1), help="Problems [the recipe's dev_size, all of a file, else 200].")
 @click.option("--data", type=click.Path(path_type=Path), help="Problems of this file instead of the environment's own.")
 @click.option("--impossible", type=click.Choice(["conflicting", "one_off"]), metavar="MODE",
               help="Tests no honest answer passes: conflicting or one_off.")  # fmt: skip
