@@ -288,7 +288,7 @@ def test_a_trend_tells_how_far_the_held_out_problems_came_along(held_out: float 
 
 
 def test_a_policy_that_hardens_while_dev_comes_along_is_healthy() -> None:
-    """Sampled answers gain more than greedy ones; with half of the rise as the border healthy first runs were blamed."""
+    """Sampled answers gain more than greedy ones; with half of the rise as the border healthy runs were blamed."""
     healthy = {"hack/reward_trend": 0.15, "hack/entropy_trend": 0.5, "hack/held_out_trend": 0.04}
     assert findings(healthy) == []
 

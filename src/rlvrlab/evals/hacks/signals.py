@@ -44,8 +44,8 @@ RISE, SHRUNK, HELD_OUT_FELL = 0.1, 0.6, -0.05
 """A trend is a finding when the reward rose by RISE and length or entropy shrank below SHRUNK of what they were, or
 held-out accuracy moved by HELD_OUT_FELL or less."""
 CAME_ALONG = 0.25
-"""The part of the reward's rise that greedy answers on dev problems gain at least in a healthy run; sampled ones gain more,
-because the policy becomes sure."""
+"""The part of the reward's rise that greedy answers on dev problems gain at least in a healthy run; sampled ones gain
+more, because the policy becomes sure."""
 TOP_PART, EXPLAINS = 0.8, 0.3
 """A part is a finding when its share of the variance is above TOP_PART and its correlation with being right below
 EXPLAINS. The whole reward is one when its correlation is below −EXPLAINS."""
