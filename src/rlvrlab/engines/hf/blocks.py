@@ -7,7 +7,7 @@ I any width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,8 @@ class Cache:
     own_k: list[Tensor]
     """Per layer (R, K, T, D)."""
     own_v: list[Tensor]
+    own_kv: list[Tensor] = field(default_factory=list)
+    """The memory of both, where it is one: per layer (2, R, K, T, D)."""
 
 
 def new_cache(weights: Weights, groups: int, length: int, rows: int, new_tokens: int) -> Cache:
@@ -67,7 +69,8 @@ def new_cache(weights: Weights, groups: int, length: int, rows: int, new_tokens:
     prefix = (shape.layers, 2, groups, shape.kv_heads, length, shape.head_dim)
     own = (shape.layers, 2, rows, shape.kv_heads, new_tokens, shape.head_dim)
     prefix_kv, own_kv = torch.zeros(prefix, **like), torch.zeros(own, **like)
-    return Cache(*(list(kv[:, half]) for kv in (prefix_kv, own_kv) for half in (0, 1)))
+    halves = (list(kv[:, half]) for kv in (prefix_kv, own_kv) for half in (0, 1))
+    return Cache(*halves, own_kv=list(own_kv))
 
 
 class Part(NamedTuple):
