@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.graphs.graph import Graph
+from rlvrlab.envs.graphs.published_texts import graph_in
 from rlvrlab.envs.graphs.tasks.base import Instance
 from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, NP, POLYNOMIAL
 
@@ -93,8 +94,8 @@ def _task(said: object, question: str, words: Mapping[str, str], known: Sequence
 
 
 def _named(task: str, facts: Mapping[str, Any], question: str) -> Instance:
-    """An instance of GraphArena's tasks from its node-link data."""
-    plain = facts["graph"]
+    """An instance of GraphArena's tasks from its node-link data, or from its words where it comes without them."""
+    plain = facts["graph"] if "graph" in facts else graph_in(question)
     plain = json.loads(plain) if isinstance(plain, str) else plain
     if isinstance(plain, list):
         return Instance(tuple([_graph(one, task)[0] for one in plain]))
