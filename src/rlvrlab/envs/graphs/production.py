@@ -50,8 +50,8 @@ def produce(batch: Batch) -> list[Problem]:
             names = [LETTERS[i % 26] + str(i // 26 or "") for i in range(instance.graphs[0].n)]
             instance = replace(instance, names=tuple(names))
         if batch.style == "rows":
-            names = tuple(NODES[: instance.graphs[0].n]) if instance.names else ()
-            instance = replace(instance, names=names)
+            letters = tuple(NODES[: instance.graphs[0].n]) if instance.names else ()
+            instance = replace(instance, names=letters)
         question = _question(task, instance, batch.style)
         prompt = STYLES[batch.style].format(question)
         name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
