@@ -22,7 +22,7 @@ from rlvrlab.judge.extract import tagged
 from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.types import ErrorKind
 
-Style = Literal["plain", "chat", "think", "bare"]
+Style = Literal["plain", "chat", "think", "bare", "rows"]
 T = TypeVar("T")
 MAX_TEXT, MAX_COMMAS, MAX_LISTS, MAX_TOKEN = 100_000, 5_000, 200, 200
 BRACKETS = re.compile(r"\[([^\[\]]*)\]")

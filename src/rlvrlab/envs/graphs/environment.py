@@ -25,6 +25,8 @@ from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.cheats import cheats
 from rlvrlab.envs.graphs.peers import SUITE, peer_verdict
 from rlvrlab.envs.graphs.production import STYLES, Batch, produce
+from rlvrlab.envs.graphs.rows import MOST_NODES, numbered
+from rlvrlab.envs.graphs.short_traces import short_traced
 from rlvrlab.envs.graphs.tasks.base import Instance, Task
 from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
 from rlvrlab.envs.graphs.traces import traced
@@ -60,6 +62,8 @@ class GraphQuestions(BaseEnvironment):
         """Judge one completion's text."""
         reference = problem.reference
         task, instance = self.known_tasks[reference["task"]], Instance.from_plain(reference)
+        if self.style == "rows":
+            text = numbered(task.name, text)
         if self.mode == "strict":
             return judge(task, instance, reference["optimum"], text, self.style or "plain")
         return peer_verdict(self.mode, task, instance, reference["optimum"], reference.get("answer", ""), text)
@@ -88,7 +92,8 @@ class GraphEnvironment(GraphQuestions):
     """Whose verdicts: strict, or those of another scorer with all its mistakes, for comparison only."""
     style: Style = "plain"
     """plain: the question. chat: with a system line before it. think: <think>, then <answer> tags. bare: one short line
-    with nodes called A, B, C, for tiny policies (the six NP-hard tasks only)."""
+    with nodes called A, B, C, for tiny policies (the six NP-hard tasks only). rows: a line for each node with its
+    neighbours, for the same ones, up to 7 nodes; distances of TSP in nine steps."""
     copies: Count = 1
     """How many problems of a list may be one graph, differently numbered; there are few different small ones."""
     workers: Count = 1
@@ -114,14 +119,27 @@ class GraphEnvironment(GraphQuestions):
                 f"{self.name}: sizes = {list(self.sizes)}: fewest and most nodes, from 4 to 100, once or for each level"
             )
         long = [name for name in self.tasks if name not in NP]
-        if self.style == "bare" and long:
-            raise UserError(f"{self.name}: style 'bare' has no task {long[0]!r}; allowed: {', '.join(NP)}")
+        if self.style in ("bare", "rows") and long:
+            raise UserError(f"{self.name}: style {self.style!r} has no task {long[0]!r}; allowed: {', '.join(NP)}")
+        if self.style == "rows" and max(self.sizes, default=MOST_NODES + 1) > MOST_NODES:
+            raise UserError(f"{self.name}: style 'rows' has names for {MOST_NODES} nodes; give sizes up to that")
+        if self.style == "rows" and self.mode != "strict":
+            raise UserError(f"{self.name}: style 'rows' is read by mode 'strict' alone, not by {self.mode!r}")
         if self.traces and long:
             raise UserError(f"{self.name}: there are no traces of task {long[0]!r}; allowed: {', '.join(NP)}")
         if self.traces and self.style == "bare":
             raise UserError(f"{self.name}: style 'bare' shows no traces; take another style or traces = false")
         if self.mode not in MODES or self.style not in STYLES:
             raise UserError(f"{self.name}: mode = {self.mode!r}, style = {self.style!r}: allowed: {MODES}; {STYLES}")
+
+    def gold(self, problem: Problem) -> str | None:
+        """A proved answer in the form the style asks for, after its trace where traces are asked for."""
+        if self.style != "rows":
+            return super().gold(problem)
+        reference = problem.reference
+        task, instance = TASKS[reference["task"]], Instance.from_plain(reference)
+        lines, answer = short_traced(task, instance, reference["answer"], reference["optimum"])
+        return "\n".join([*lines, answer] if self.traces else [answer])
 
     def thoughts_and_answer(self, problem: Problem) -> tuple[str, str]:
         """The solver's trace and the answer it ends in, where traces are asked for."""

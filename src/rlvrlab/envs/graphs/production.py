@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rlvrlab.envs.answers import Draws
 from rlvrlab.envs.graphs.answers import Style
+from rlvrlab.envs.graphs.rows import NODES, in_steps, rows_question
 from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
 from rlvrlab.envs.split import role_of_key
@@ -24,6 +25,7 @@ STYLES = {
     "chat": "Solve the problem step by step and present your answer as asked for, once, at the end.\n\n{}",
     "think": "{}\nThink first, inside <think> </think>. Then give the answer alone, inside <answer> </answer>.",
     "bare": "{}",
+    "rows": "{}",
 }
 
 
@@ -47,7 +49,10 @@ def produce(batch: Batch) -> list[Problem]:
         if batch.style == "bare" and instance.names:  # A, B, …, Z, A1, …; numbers stay numbers
             names = [LETTERS[i % 26] + str(i // 26 or "") for i in range(instance.graphs[0].n)]
             instance = replace(instance, names=tuple(names))
-        question = bare_question(task.name, instance) if batch.style == "bare" else task.ask(instance)
+        if batch.style == "rows":
+            letters = tuple(NODES[: instance.graphs[0].n]) if instance.names else ()
+            instance = replace(instance, names=letters)
+        question = _question(task, instance, batch.style)
         prompt = STYLES[batch.style].format(question)
         name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
         meta = {"level": batch.level, "size": instance.graphs[0].n, **solution.facts(), "seed": batch.seed}
@@ -63,8 +68,10 @@ def _solved(task: Task, batch: Batch) -> Iterator[tuple[Instance, int, Solution]
     wanted = random.random() < 0.5
     for _ in draws:
         instance = task.draw(random, random.randint(*batch.band))
-        if instance is None:
-            continue
+        if instance is not None and batch.style == "rows":
+            instance = in_steps(instance)
+        if instance is None or (batch.style == "rows" and instance.graphs[-1].n > batch.band[1]):
+            continue  # a second molecule may be larger than asked for
         shape = instance.shape
         if met[shape] == batch.copies or role_of_key(shape) != batch.role:
             continue
@@ -82,6 +89,12 @@ def _content(instance: Instance, shape: int, copies: int) -> object:
     if copies == 1:
         return shape
     return tuple((graph.labels, graph.weights, frozenset(graph.edges)) for graph in instance.graphs)
+
+
+def _question(task: Task, instance: Instance, style: Style) -> str:
+    if style == "rows":
+        return rows_question(task.name, instance)
+    return bare_question(task.name, instance) if style == "bare" else task.ask(instance)
 
 
 def bare_question(task: str, instance: Instance) -> str:
