@@ -69,8 +69,8 @@ def new_cache(weights: Weights, groups: int, length: int, rows: int, new_tokens:
     prefix = (shape.layers, 2, groups, shape.kv_heads, length, shape.head_dim)
     own = (shape.layers, 2, rows, shape.kv_heads, new_tokens, shape.head_dim)
     prefix_kv, own_kv = torch.zeros(prefix, **like), torch.zeros(own, **like)
-    halves = (list(kv[:, half]) for kv in (prefix_kv, own_kv) for half in (0, 1))
-    return Cache(*halves, own_kv=list(own_kv))
+    prefix_k, prefix_v, own_k, own_v = (list(kv[:, half]) for kv in (prefix_kv, own_kv) for half in (0, 1))
+    return Cache(prefix_k, prefix_v, own_k, own_v, list(own_kv))
 
 
 class Part(NamedTuple):
