@@ -1,7 +1,8 @@
 """What was measured of the untrained Qwen2.5-Coder-1.5B-Instruct beside what is published: python studies/published.py
 
-Reads every committed record in which the model was examined greedily on all of HumanEval, of MBPP's test problems, of
-EvalPlus' files or on a part of CodeContests, before any training. Intervals are Wilson's, for problems.
+Reads committed records in which the model was examined greedily on all of HumanEval, of MBPP's test problems, of
+EvalPlus' files or on a part of CodeContests, before any training.
+Of HumanEval's timed commands the first file alone is read. Intervals are Wilson's, for problems.
 """
 
 from __future__ import annotations
