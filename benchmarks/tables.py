@@ -34,8 +34,11 @@ def table(head: Iterable[str], rows: Rows) -> list[str]:
 
 def speed() -> list[str]:
     """GRPO steps beside TRL's."""
-    sizes = {"training_10m_x86": "10.6 million, idle, three rounds, x86_64",
-             "training_10m_x86_2": "10.6 million, idle, three rounds, x86_64, again",
+    sizes = {"training_10m_x86_3": "10.6 million, idle, three rounds, x86_64",
+             "training_10m_x86_4": "10.6 million, idle, three rounds, x86_64, again",
+             "training_10m_x86_5": "10.6 million, idle, three rounds, x86_64, a third time",
+             "training_10m_x86": "the same before the new decoding step",
+             "training_10m_x86_2": "the same before the new decoding step, again",
              "training_135m_x86": "135 million, idle, one round, x86_64",
              "training_10m_busy_x86": "10.6 million beside one busy process, one round, x86_64",
              "training_10m": "10.6 million, idle, three rounds, before",
