@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from command_line import inside, tiny
 
+from rlvrlab import cli
+
 LOADS = {
     "lets it pass": """
 press()
@@ -30,6 +32,14 @@ class Late:
 
 Late()
 raise RuntimeError("half loaded")
+""",
+    "swallows it": """
+try:
+    press()
+except BaseException:
+    pass
+time.sleep(5)
+print("went on")
 """,
     "drops it": """
 class Late:
@@ -53,6 +63,7 @@ def press():
 
 @pytest.mark.parametrize("name", LOADS)
 def test_whatever_a_package_makes_of_it(tmp_path: Path, monkeypatch, capsys, name: str) -> None:
+    monkeypatch.setattr(cli, "PATIENCE_S", 0.3)
     (tmp_path / "heavy.py").write_text(PRESS + LOADS[name])
     tiny(tmp_path)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
@@ -73,11 +84,22 @@ class _Pressed:
 
 
 def test_while_the_command_itself_loads(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(cli, "PATIENCE_S", 0.3)
     monkeypatch.delitem(sys.modules, "rlvrlab.cli.verbs", raising=False)
     monkeypatch.setattr(sys, "meta_path", [_Pressed(), *sys.meta_path])
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     done = inside(monkeypatch, capsys, "--version", folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "error: interrupted")
+
+
+def test_an_import_comes_to_its_end_first(tmp_path: Path, monkeypatch, capsys) -> None:
+    """Torch aborts, or drops it, where it is interrupted while it loads."""
+    quick = PRESS.replace("time.sleep(5)", "time.sleep(0.2)") + "press()\nopen('loaded', 'w').close()\n"
+    (tmp_path / "heavy.py").write_text(quick)
+    tiny(tmp_path)
+    done = inside(monkeypatch, capsys, "train", "tiny.toml", "env.type=heavy.py:Heavy", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "error: interrupted")
+    assert (tmp_path / "loaded").exists()
 
 
 @pytest.mark.slow
