@@ -15,6 +15,7 @@ from rlvrlab.registry import HOMES, names
 
 OF_NAMEDTUPLES = {"_replace", "_asdict", "_fields", "_make"}
 FOREIGN_PRIVATE = {
+    "cli/__init__.py": "sys._current_frames, which is documented: where the main thread is",
     "engines/hf/": "Transformers and torch keep some of what an engine must know behind an underscore",
     "judge/hacks/battery.py": "os._exit",
     "judge/jail/": "os._exit, and the ends of threading and atexit",
