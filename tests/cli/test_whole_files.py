@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rlvrlab.cli.examined import USUAL_SIZE, problems_of, subject_of
+from rlvrlab.cli.examined import problems_of, subject_of
+from rlvrlab.evals.suites.base import USUAL_SIZE
+from rlvrlab.evals.suites.plan_file import plan_from_text
 
 ROWS = USUAL_SIZE + 7
 
@@ -40,3 +42,11 @@ def test_every_row_of_a_file_is_examined(tmp_path: Path) -> None:
 def test_made_problems_have_a_usual_number() -> None:
     problems, _, facts = problems_of(subject_of("countdown", (), None), "test", None, None)
     assert len(problems) == USUAL_SIZE and facts == {}
+
+
+def test_a_plan_of_a_baseline_takes_the_whole_file_too(tmp_path: Path) -> None:
+    name, path = "own", coded(tmp_path).removeprefix("path=")
+    table = f'name = "{name}"\nenv = "code"\nkeys = {{ path = "{path}", role_of = "test" }}\n'
+    text = f'[model]\nservers = ["http://127.0.0.1:1"]\n\n[[data]]\n{table}'
+    [ready] = plan_from_text(text, tmp_path / "plan.toml", tmp_path).ready()
+    assert len(ready.problems) == ROWS

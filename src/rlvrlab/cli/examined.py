@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 256
 """Answers an engine draws before they are judged and kept."""
-USUAL_SIZE = 200
-"""Problems where neither a recipe nor the user says how many, and the environment makes them."""
-EVERY = 1_000_000
-"""More problems than a file has that a user names."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +114,11 @@ def problems_of(
     subject: Subject, role: Role, size: int | None, data: Path | None
 ) -> tuple[list[Problem], str, dict[str, Any]]:
     """Which problems, the data set's name, and facts about the file they came from."""
-    from rlvrlab.evals.suites.base import most_problems
+    from rlvrlab.evals.suites.base import EVERY, most_problems, usual_size
 
     seed = subject.resolved.recipe.data.seed if subject.resolved else 0
     if data is None:
-        of_file = subject.resolved is None and "path" in subject.chosen
-        usual = subject.resolved.recipe.data.dev_size if subject.resolved else EVERY if of_file else USUAL_SIZE
+        usual = subject.resolved.recipe.data.dev_size if subject.resolved else usual_size(subject.chosen)
         wanted = size or usual
         problems = most_problems(subject.env, role, wanted, seed)
         facts: dict[str, Any] = {}

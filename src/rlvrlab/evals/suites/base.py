@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,10 @@ Tier = Literal["fast", "full"]
 ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 TEMPERATURE = 0.6
 """Sampling temperature of pass@k members; the others are greedy."""
+USUAL_SIZE = 200
+"""Problems that an environment is asked to make where nobody says how many."""
+EVERY = 1_000_000
+"""More problems than a file has."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,11 @@ def prepare(
     if not problems:
         return Skipped(member.name, f"{file} has no {member.role} problems")
     return Ready(member, env, tuple(problems), protocol, str(file or ""))
+
+
+def usual_size(keys: Container[str]) -> int:
+    """How many problems are asked of an environment with these keys where nobody says: of a file that is named, all."""
+    return EVERY if "path" in keys else USUAL_SIZE
 
 
 def most_problems(env: Environment, role: Role, wanted: int, seed: int) -> list[Problem]:

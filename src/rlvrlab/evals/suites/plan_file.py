@@ -38,7 +38,7 @@ from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
 from rlvrlab.errors import RecipeError, UserError, suggestion
 from rlvrlab.evals.protocol import MAX_NEW_TOKENS, Protocol, named_protocol
-from rlvrlab.evals.suites.base import Member, Ready, Skipped, data_folder, most_problems, prepare
+from rlvrlab.evals.suites.base import Member, Ready, Skipped, data_folder, most_problems, prepare, usual_size
 from rlvrlab.evals.suites.catalogue import members_of
 from rlvrlab.randomness import shuffled
 from rlvrlab.recipe.load import instantiate
@@ -47,8 +47,6 @@ from rlvrlab.recipe.schema import NAME
 from rlvrlab.registry import name_own
 from rlvrlab.types import Count, CountOrZero, Environment, Positive, Problem, Role
 
-USUAL_SIZE = 200
-"""Problems that an environment is asked to make where nobody says how many."""
 PROMPT = "{prompt}"
 """Where a template has the problem's own prompt."""
 
@@ -198,7 +196,9 @@ class PlanFile:
         try:
             env: Environment = instantiate("env", {"type": table.env, **table.keys}, self.folder)
             if path is None:
-                problems = most_problems(env, table.role or "test", table.size or USUAL_SIZE, self.plan.seed)
+                problems = most_problems(
+                    env, table.role or "test", table.size or usual_size(table.keys), self.plan.seed
+                )
             elif is_problem_row(next(file_rows(path), ("", {}))[1]):
                 problems = [p for p in load(path, "evaluate", env).problems if table.role in (None, p.role)]
             else:
