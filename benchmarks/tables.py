@@ -33,25 +33,93 @@ def table(head: Iterable[str], rows: Rows) -> list[str]:
 
 
 def speed() -> list[str]:
+    """What was measured, in short and then in whole."""
+    return in_short() + beside_trl() + eval_starts() + train_starts() + on_h200()
+
+
+RUNS_OF_10M = ("training_10m_x86_6", "training_10m_x86_7", "training_10m_x86_8")
+
+
+def in_short() -> list[str]:
+    """The newest figure of everything, what stands beside it, what was aimed at, and which command measures it."""
+    ten = [found(name)[0] for name in RUNS_OF_10M]
+    [large], [busy] = found("training_135m_x86"), found("training_10m_busy_x86")
+    start, start_before = found("eval_start")
+    [small], [_, learnt, lagging] = found("h200_training_135m_2"), found("h200_endless_2")["rows"]
+    commands = [found(f"h200_humaneval_{number}") for number in (6, 7)]
+    first, later = ([f"{runs[at]['command_s']:.1f} s" for runs in commands] for at in (0, 1))
+    judged = sorted(one["first_answer_s"] for one in found("h200_first_answer"))
+    cores, card, here = "two x86_64 cores", "one H200", "[below](#on-one-h200)"
+    rows = [
+        ("GRPO step, 10.6M parameters, three runs", cores, ", ".join(f"{one['ours']['wall_s']:.1f} s" for one in ten),
+         _times(*ten), "2.5 times", "`benchmarks/training.py --sizes 10m`"),
+        ("GRPO step, 135M", cores, f"{large['ours']['wall_s']:.1f} s", _times(large), "2.5 times",
+         "`benchmarks/training.py --sizes 135m`"),
+        ("GRPO step, 10.6M, beside a busy process", cores, f"{busy['ours']['wall_s']:.1f} s", _times(busy),
+         "1.5 times", "`benchmarks/training.py --sizes 10m`"),
+        ("first answer of `rlvr eval`, 135M", cores, f"{start['first_answer_s']:.1f} s",
+         f"with Transformers: {start_before['first_answer_s']:.1f} s", "–", "`benchmarks/eval_start.py`"),
+        ("GRPO step, 135M, 256 answers", card, f"{small['ours']['wall_s']:.3f} s", "–", "0.5 s", here),
+        ("GRPO step, 1.5B, 512 programs, 1 % endless", card, f"{learnt['s_per_step']:.2f} s", "–", "4 s", here),
+        ("the same with `lag = 1`", card, f"{lagging['s_per_step']:.2f} s", "–", "3 s", here),
+        ("HumanEval, 1.5B, first command on a machine", card, ", ".join(first), "–", "20 s: one of two missed", here),
+        ("HumanEval, 1.5B, second command", card, ", ".join(later), "–", "20 s", here),
+        ("its first judged answers, later code", card, f"{judged[0]:.1f}–{judged[-1]:.1f} s", "–", "8 s: missed", here),
+        *(_drawn(*words, card) for words in (("1.5B", "h200_sampling_vllm"), ("135M", "h200_sampling_vllm_135m"))),
+    ]  # fmt: skip
+    return table(("what", "machine", "measured", "beside it", "aimed at", "command"), rows)
+
+
+def _times(*runs: dict[str, Any]) -> str:
+    return f"TRL takes {', '.join(_range(one['trl/ours wall_s']).split()[0] for one in runs)} times as long"
+
+
+def _drawn(size: str, file: str, card: str) -> tuple[str, ...]:
+    [one] = [row for row in found(file)["rows"] if row["batch"] == 256]
+    over = one["ours_over"]
+    return (f"drawing 256 answers at once, {size}", card, f"{one['median']['ours']:,} tokens/s",
+            f"{over['offline']:.1f} times vLLM's `LLM.generate`, {over['served']:.1f} times its server", "–",
+            "[below](#sampling-beside-vllm)")  # fmt: skip
+
+
+def beside_trl() -> list[str]:
     """GRPO steps beside TRL's."""
-    sizes = {"training_10m_x86_3": "10.6 million, idle, three rounds, x86_64",
-             "training_10m_x86_4": "10.6 million, idle, three rounds, x86_64, again",
-             "training_10m_x86_5": "10.6 million, idle, three rounds, x86_64, a third time",
-             "training_10m_x86": "the same before the new decoding step",
-             "training_10m_x86_2": "the same before the new decoding step, again",
-             "training_135m_x86": "135 million, idle, one round, x86_64",
-             "training_10m_busy_x86": "10.6 million beside one busy process, one round, x86_64",
-             "training_10m": "10.6 million, idle, three rounds, before",
-             "training_135m": "135 million, idle, one round, before",
-             "training_10m_busy": "10.6 million beside one busy process, one round, before"}  # fmt: skip
+    sizes = {**dict(zip(RUNS_OF_10M, (f"10.6 million, idle, three rounds, {run} run" for run in
+                                      ("first", "second", "third")), strict=True)),
+             "training_10m_x86_4": "the same, code before, the middle of three runs",
+             "training_135m_x86": "135 million, idle, one round",
+             "training_135m": "the same, older code, on Arm",
+             "training_10m_busy_x86": "10.6 million beside one busy process, one round",
+             "training_10m_busy": "the same, older code, on Arm, one round"}  # fmt: skip
     rows = []
     for name, words in sizes.items():
         [one] = found(name)
         ours, trl = one["ours"], one["trl"]
         ratios = [_range(one[f"trl/ours {key}"]) for key in ("wall_s", "cpu_s", "peak_mb")]
         rows.append((words, f"{ours['wall_s']:.1f} s", f"{trl['wall_s']:.1f} s", *ratios))
-    head = ("parameters", "a step here", "a step in TRL", "TRL / here, wall time", "CPU time", "memory")
-    return table(head, rows) + on_h200()
+    return table(("parameters", "a step here", "a step in TRL", "TRL / here, wall time", "CPU time", "memory"), rows)
+
+
+def eval_starts() -> list[str]:
+    """An evaluation of two problems with SmolLM2-135M on two cores: nearly all of it is starting and ending."""
+    names = ("without Transformers", "with it, 6ce37ded")
+    keys = ("first_answer_s", "command_s", "cpu_s")
+    versions = zip(names, found("eval_start"), strict=True)
+    rows = [(name, *(f"{one[key]:.1f} s" for key in keys)) for name, one in versions]
+    return table(("`rlvr eval`, 135M, two problems", "first answer", "whole command", "CPU time"), rows)
+
+
+def train_starts() -> list[str]:
+    """A training of one update of a LoRA, beside other work: nearly all of it is starting and ending."""
+    sizes = {"train_start_nano": "nano", "train_start_135m": "SmolLM2-135M"}
+    names = ("without Transformers", "with it, bebcd2bb")
+    keys = ("first_step_s", "command_s", "cpu_s")
+    rows = [
+        (f"{size}, {name}", *(f"{one[key]:.1f} s" for key in keys))
+        for file, size in sizes.items()
+        for name, one in zip(names, found(file), strict=True)
+    ]
+    return table(("`rlvr train`, one update", "first update is done", "whole command", "CPU time"), rows)
 
 
 def on_h200() -> list[str]:
@@ -79,14 +147,21 @@ def steps_on_h200() -> list[str]:
 
 
 def whole_evaluations() -> list[str]:
-    """HumanEval by one command, from its start to its end, in several states of the code."""
+    """HumanEval by one command, from its start to its end: two fresh machines, and the code before."""
     rows = []
-    for name in ("h200_humaneval", "h200_humaneval_2", "h200_humaneval_3", "h200_humaneval_4",
-                 "h200_humaneval_5", "h200_humaneval_6", "h200_humaneval_7"):  # fmt: skip
+    names = {"h200_humaneval_7": "", "h200_humaneval_6": "", "h200_humaneval_5": ", before"}
+    for name, word in names.items():
         told = [f"{one['command_s']:.1f} s ({one['asking_and_judging_s']:.1f})" for one in found(name)]
-        rows.append((_commit(name), *told, *["–"] * (3 - len(told))))
-    head = ("1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)", "first time", "second")
-    return table((*head, "third"), rows)
+        rows.append((_commit(name) + word, *told))
+    head = "1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)"
+    return table((head, "first time", "second"), rows) + first_answers()
+
+
+def first_answers() -> list[str]:
+    """When the same command has its first judged answers: all 164 are drawn abreast and kept together."""
+    rows = [[_commit("h200_first_answer"), *(f"{one['first_answer_s']:.1f} s of {one['command_s']:.1f}"
+            for one in found("h200_first_answer"))]]  # fmt: skip
+    return table(("HumanEval on 1.5B: first judged answers", *("once", "again", "a third time", "a fourth")), rows)
 
 
 def ways_of_an_update() -> list[str]:

@@ -19,14 +19,19 @@ def toy(precision: str = "float64", optimizer: str = "adam", engine: type[ToyEng
     return make
 
 
-def hf(kind: str = "llama", rank: int = 4, **keys: object) -> Make:
-    """A language model of a few thousand parameters; about 14 tokens make a row of the contract's."""
+def hf(kind: str = "llama", rank: int = 4, *, own: bool = True, **keys: object) -> Make:
+    """A language model of a few thousand parameters; about 14 tokens make a row of the contract's. Without `own` it is
+    Transformers' in any case."""
 
     def make(rows: int) -> Engine:
         from tiny_models import tiny
 
         config = Hf(tiny(kind), lora_rank=rank, micro_tokens=14 * rows or 1 << 20, device="cpu", **keys)
-        return config.build(Optimizer())
+        if own:
+            return config.build(Optimizer())
+        from rlvrlab.engines.hf.engine import HfEngine
+
+        return HfEngine(config, Optimizer(), own=False)
 
     return make
 
@@ -38,6 +43,7 @@ ENGINES: dict[str, Make] = {
 }
 HF_ENGINES: dict[str, Make] = {
     "hf-llama-lora": hf("llama", 4),
+    "hf-llama-peft": hf("llama", 4, own=False),
     "hf-qwen2-full": hf("qwen2", 0),
     "hf-gpt2-lora": hf("gpt2", 4),
     "hf-llama-padded": hf("llama", 0, packing=False),

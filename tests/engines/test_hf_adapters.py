@@ -16,17 +16,17 @@ from rlvrlab.objectives.sft import Sft
 ROWS = ([(3, 4, 5)] * 3, [(4, 5, 6, 9), (6, 5), (7, 7, 2)])
 
 
-def moved(kind: str) -> Any:
+def moved(kind: str, *, own: bool) -> Any:
     """An engine whose adapters do something."""
-    engine = hf(kind, 4)(0)
+    engine: Any = hf(kind, 4, own=own)(0)
     engine.weights.add(torch.randn(engine.weights.size, generator=torch.Generator().manual_seed(1)) * 0.1)
     return engine
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
-@pytest.mark.parametrize("checkpointed", [False, True])
-def test_scores_and_gradients_are_pefts(kind: str, checkpointed: bool) -> None:
-    engine, batch = moved(kind), batch_of(*ROWS)
+@pytest.mark.parametrize(("own", "checkpointed"), [(True, False), (False, False), (False, True)])
+def test_scores_and_gradients_are_pefts(kind: str, own: bool, checkpointed: bool) -> None:
+    engine, batch = moved(kind, own=own), batch_of(*ROWS)
     if checkpointed:
         engine.model.gradient_checkpointing_enable({"use_reentrant": False})
         engine.model.train()
@@ -40,7 +40,7 @@ def test_scores_and_gradients_are_pefts(kind: str, checkpointed: bool) -> None:
 
 
 def test_what_is_more_than_the_formula_stays_pefts() -> None:
-    engine, batch = moved("llama"), batch_of(*ROWS)
+    engine, batch = moved("llama", own=False), batch_of(*ROWS)
     layers = [module for module in engine.model.modules() if type(module) is Linear]
     layers[0].lora_dropout["default"] = torch.nn.Dropout(0.5)
     layers[1].base_layer.weight.requires_grad_(True)

@@ -31,7 +31,7 @@ def seen(monkeypatch) -> list[bool]:
         return attention(*args, **keys)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
-    for module in ("attention", "blocks"):
+    for module in ("attention", "blocks", "own_model"):
         monkeypatch.setattr(f"rlvrlab.engines.hf.{module}.scaled_dot_product_attention", watched)
     return found
 

@@ -134,7 +134,7 @@ def test_a_prompt_that_is_too_long_is_named_by_what_is_its_own() -> None:
 @pytest.mark.slow
 def test_the_plain_sampler_draws_what_the_fast_one_draws() -> None:
     """Also where answers end early, in other batches, with a nucleus, and for prompts of unequal length."""
-    engine = hf("llama", 4)(0)
+    engine = hf("llama", 4, own=False)(0)
     engine.shift([torch.full_like(engine.weights.theta, 0.02)], [1.0])
     engine.publish()
     settings = [Sampling(12), Sampling(12, 0.0), Sampling(5, 0.7, 0.8), Sampling(12, stop=("e", "1"))]

@@ -13,7 +13,7 @@ from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.wave import Wave
 from rlvrlab.engines.hf.weights import Weights
 
-MOST = 33
+MOST = 32
 """Kernels of a block: products, norms, rotation, gate, softmax, and copies into another order."""
 VIEWS = {
     "view", "_unsafe_view", "t", "transpose", "permute", "slice", "select", "unsqueeze", "as_strided", "split",

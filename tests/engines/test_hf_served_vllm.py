@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-import needs_torch  # noqa: F401
+import needs_torch
 import numpy as np
 import pytest
 
@@ -130,7 +130,7 @@ def gaps(one: Any, step: int, sampling: Sampling) -> tuple[Any, Any]:
             assert (answer.finish is Finish.STOP) == (answer.tokens[-1] == one.tokenizer.end)
             told.append(answer.logprobs)
             here.append(one._sampler._score(request, answer, sampling))
-            with one.peft.disable_adapter():
+            with one.weights.swapped(needs_torch.torch.zeros_like(one.weights.theta)):
                 base.append(one._sampler._score(request, answer, sampling))
     said = np.concatenate(told)
     return np.abs(said - np.concatenate(here)), np.abs(said - np.concatenate(base))

@@ -18,9 +18,9 @@ RAGGED = ([(3, 4, 5)] * 3 + [(7, 8, 9, 3, 2)], [(4, 5, 6, 9), (6, 5), (7, 7, 2),
 EVEN = ([(3, 4, 5)] * 2 + [(7, 8, 9)], [(4, 5, 6), (6, 5, 2), (7, 7, 2)])
 
 
-def moved(kind: str) -> Any:
+def moved(kind: str, *, own: bool = True) -> Any:
     """An engine whose adapters do something."""
-    engine: Any = hf(kind, 4)(0)
+    engine: Any = hf(kind, 4, own=own)(0)
     engine.weights.add(torch.randn(engine.weights.size, generator=torch.Generator().manual_seed(1)) * 0.1)
     return engine
 
@@ -38,12 +38,12 @@ def compared(engine: Any, rows: Any) -> tuple[int, list[Any]]:
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 @pytest.mark.parametrize("rows", [RAGGED, EVEN])
 @pytest.mark.parametrize("short", [0, 1000])
-@pytest.mark.parametrize("checkpointed", [False, True])
+@pytest.mark.parametrize(("own", "checkpointed"), [(True, False), (False, False), (False, True)])
 def test_gradients_are_the_same(
-    kind: str, rows: Any, short: int, checkpointed: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, rows: Any, short: int, own: bool, checkpointed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plain_attention, "SHORT", short)
-    engine = moved(kind)
+    engine = moved(kind, own=own)
     if checkpointed:
         engine.model.gradient_checkpointing_enable({"use_reentrant": False})
         engine.model.train()
@@ -64,7 +64,7 @@ def test_blocks_that_are_something_else_go_their_own_way() -> None:
 
 
 def test_an_adapter_that_is_off_is_not_merged() -> None:
-    engine, batch = moved("llama"), batch_of(*EVEN)
+    engine, batch = moved("llama", own=False), batch_of(*EVEN)
     engine.ways = ways.choose(engine.model, engine.body)
     whole_blocks.also_small_passes(engine.model, allowed=True)
     layer = engine.model.model.layers[0].mlp.gate_proj

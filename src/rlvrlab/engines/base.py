@@ -63,10 +63,17 @@ class Trainable(Protocol):
         """These vectors will not be used again."""
 
 
-class Engine(Sampler, Trainable, Protocol):
-    """A policy that can be sampled, scored and moved."""
+class ScoringSampler(Sampler, Protocol):
+    """A policy that answers and scores answers: all that an examination asks for."""
 
     name: str
+
+    def logprobs(self, batch: TokenBatch) -> tuple[Floats, Floats]:
+        """Log-probability and entropy at each completion token; 0 where nothing is seen."""
+
+
+class Engine(ScoringSampler, Trainable, Protocol):
+    """A policy that can be sampled, scored and moved."""
 
     @property
     def precision(self) -> str:
@@ -117,6 +124,8 @@ class KnowsUntrained(Protocol):
 class EngineTable(PluginTable, ABC):
     """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
 
+    machines: ClassVar[str] = "Seconds on any laptop"
+    """What its recipes run on, as a heading of `rlvr recipes`."""
     needs: ClassVar[str] = ""
     """What must be there beyond the core, in a few words for `rlvr recipes`."""
 
@@ -128,6 +137,10 @@ class EngineTable(PluginTable, ABC):
     @abstractmethod
     def build(self, optimizer: Optimizer) -> Engine:
         """The engine, with its policy loaded."""
+
+    def read(self, optimizer: Optimizer) -> ScoringSampler:
+        """The policy before training, for who will only examine it: the engine, or what is there sooner."""
+        return self.build(optimizer)
 
     def alone(self) -> Self:
         """The same policy without other programs that help to train it: answers are drawn in this process."""

@@ -36,6 +36,7 @@ REMEDY = "install what verl needs on the cluster; docs/cluster.md"
 class Verl(EngineTable):
     """A causal language model trained by verl on one node or a Ray cluster."""
 
+    machines: ClassVar[str] = "Larger models on a cluster, by verl"
     needs: ClassVar[str] = "verl and GPUs, docs/cluster.md"
     model: str
     """A model on hand (`rlvr model list`), a folder in Hugging Face layout, or a name on the hub."""
@@ -108,5 +109,5 @@ class Merged:
         if name.startswith("_"):
             raise AttributeError(name)
         if self._engine is None:
-            raise UserError("engine verl has no policy of its own before training; name a run: rlvr eval --run FOLDER")
+            raise UserError("engine verl has no policy before training; a finished run has one: rlvr eval --run FOLDER")
         return getattr(self._engine, name)

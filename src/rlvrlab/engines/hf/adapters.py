@@ -8,12 +8,15 @@ two derivatives by x. Only layers that are nothing but this formula are taken ov
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import linear
+
+from rlvrlab.engines.hf.own_lora import AdaptedLinear
 
 
 class Adapted(Function):  # type: ignore[misc]
@@ -61,7 +64,7 @@ def give_back(model: Any) -> None:
 
 
 class _Forward:
-    """The forward pass of one layer; what is not the formula goes to PEFT."""
+    """The forward pass of one layer; what is not the formula goes its class's own way."""
 
     def __init__(self, module: Any) -> None:
         self.module, (self.name,) = module, module.lora_A.keys()
@@ -77,10 +80,9 @@ class _Forward:
 
 
 def is_adapted(module: Any) -> bool:
-    """Is this PEFT's linear layer with adapters?"""
-    from peft.tuners.lora.layer import Linear
-
-    return type(module) is Linear
+    """Is this a linear layer with adapters, ours or PEFT's? Where PEFT was never imported it is none of its."""
+    theirs = getattr(sys.modules.get("peft.tuners.lora.layer"), "Linear", None)
+    return type(module) in (AdaptedLinear, theirs)
 
 
 def is_plain(module: Any) -> bool:

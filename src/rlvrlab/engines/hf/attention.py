@@ -8,6 +8,7 @@ Legend: N inputs of the packed row, G prompts of P positions, C answers of T pos
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,7 +120,8 @@ def packed_attention(config: Any, indices: PackedIndices | FlashIndices | None) 
     if indices is None:
         yield
         return
-    register()
+    if "transformers" in sys.modules:  # without it the model is our own, whose attention asks `active`
+        register()
     before, _active = config._attn_implementation, indices
     config._attn_implementation = NAME
     try:

@@ -63,12 +63,15 @@ class Cache:
     """The memory of both, where it is one: per layer (2, R, K, T, D)."""
 
 
-def new_cache(weights: Weights, groups: int, length: int, rows: int, new_tokens: int) -> Cache:
-    """Room for a wave; prompts are zeroed, because masked positions are still multiplied by zero."""
+def new_cache(
+    weights: Weights, groups: int, length: int, rows: int, new_tokens: int, *, masked_own: bool = True
+) -> Cache:
+    """Room for a wave, zeroed, because masked positions are still multiplied by zero; where new tokens are read only
+    behind their writing (`masked_own` False), their room stays as it is."""
     shape, like = weights.shape, {"device": weights.device, "dtype": weights.dtype}
     prefix = (shape.layers, 2, groups, shape.kv_heads, length, shape.head_dim)
     own = (shape.layers, 2, rows, shape.kv_heads, new_tokens, shape.head_dim)
-    prefix_kv, own_kv = torch.zeros(prefix, **like), torch.zeros(own, **like)
+    prefix_kv, own_kv = torch.zeros(prefix, **like), (torch.zeros if masked_own else torch.empty)(own, **like)
     prefix_k, prefix_v, own_k, own_v = (list(kv[:, half]) for kv in (prefix_kv, own_kv) for half in (0, 1))
     return Cache(prefix_k, prefix_v, own_k, own_v, list(own_kv))
 
@@ -115,9 +118,22 @@ def _fill(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
     return torch.cat(logits)
 
 
+def hidden_states(weights: Weights, sequences: Sequence[tuple[int, ...]]) -> Tensor:
+    """What the output layer reads at every token of the sequences, one behind the other (N, I)."""
+    x_NI, _ = _packed(weights, [Part(row, 0, tokens) for row, tokens in enumerate(sequences)], None)
+    return weights.normalise(x_NI, weights.norm)
+
+
 def _compute(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
-    """Packed: linear maps see no padding. Parts are padded on the right for attention alone, where the causal mask
-    already hides what comes later."""
+    """Fill the cache with the parts' keys and values; the scores after each."""
+    x_NI, last = _packed(weights, parts, cache)
+    return weights.logits(x_NI[last])
+
+
+def _packed(weights: Weights, parts: Sequence[Part], cache: Cache | None) -> tuple[Tensor, Tensor]:
+    """The last block's output at all tokens, and the places of the parts' last ones. Without a cache nothing is known
+    before the parts. Linear maps see no padding; parts are padded on the right for attention alone, where the causal
+    mask already hides what comes later."""
     length_G, known_G, row_G = np.array([(len(part.tokens), part.known, part.row) for part in parts]).T
     length, total = int(length_G.max()), int((known_G + length_G).max())
     step_N = np.concatenate([np.arange(n) for n in length_G])
@@ -132,17 +148,19 @@ def _compute(weights: Weights, parts: Sequence[Part], cache: Cache) -> Tensor:
     if known_G.any():  # (G, 1, L new positions, all): each new token sees what is known and what is new up to itself
         own_GL = known_G[:, None] + np.arange(length)
         seen = torch.from_numpy(np.arange(total) <= own_GL[:, None, :, None]).to(weights.device)
+    weights.reach(total)
     cos_ND, sin_ND = weights.cos_TD[at], weights.sin_TD[at]
     x_NI = weights.embedding[tokens]
     for i, layer in enumerate(weights.layers):
         q, k, v = heads(weights, layer, x_NI, cos_ND, sin_ND)
-        cache.prefix_k[i][row, :, at], cache.prefix_v[i][row, :, at] = k, v
+        if cache is not None:
+            cache.prefix_k[i][row, :, at], cache.prefix_v[i][row, :, at] = k, v
         asked, keys, values = (_pad(one, place, len(parts), length) for one in (q, k, v))
-        if seen is not None:
+        if cache is not None and seen is not None:
             keys, values = cache.prefix_k[i][rows, :, :total], cache.prefix_v[i][rows, :, :total]
         attended = _attend(asked, keys, values, weights.shape.scale, seen).transpose(1, 2)
         x_NI = finish_block(weights, layer, x_NI, attended.reshape(-1, q.shape[1] * q.shape[2])[place])
-    return weights.logits(x_NI[last])
+    return x_NI, last
 
 
 def _pad(x_NHD: Tensor, place_N: Tensor, groups: int, length: int) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Literal
 from rlvrlab.types import CountOrZero, NonNegative
 
 EMBEDDED = "embedded"
+MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 
 
 @dataclass(frozen=True)
@@ -44,3 +45,7 @@ class HfConfig:
     `http://127.0.0.1:8000/v1`, or a file with one address on a line, which may change while the run trains. A server
     that does not see this machine's folder has its door behind it: `http://HOST:8000 adapters=http://HOST:9000`. They
     need lora_rank > 0."""
+
+    def tokens_at_once(self, device: str) -> int:
+        """Tokens per forward pass on a device of this type."""
+        return self.micro_tokens or MICRO_TOKENS.get(device, MICRO_TOKENS["cuda"])

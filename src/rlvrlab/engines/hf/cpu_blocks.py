@@ -54,6 +54,14 @@ def norm_slope(d_NI: Tensor, x_NI: Tensor, r_N1: Tensor, weight: Tensor) -> Tens
     return d_NI.mul_(r_N1).addcmul_(x_NI, common_N1)
 
 
+def turned(x_NHD: Tensor, sin: Tensor, out: Tensor) -> Tensor:
+    """roll(x, D/2) sin into `out`, half by half."""
+    half = x_NHD.shape[-1] // 2
+    torch.mul(x_NHD[..., half:], sin[..., :half], out=out[..., :half])
+    torch.mul(x_NHD[..., :half], sin[..., half:], out=out[..., half:])
+    return out
+
+
 class Heads(Function):  # type: ignore[misc]
     """(N, I) to rotated queries and keys and plain values (N, H + 2K, D)."""
 
@@ -64,8 +72,7 @@ class Heads(Function):  # type: ignore[misc]
         x_norm, r_N1 = normed(x_NI, block.norm1, block.eps1)
         qkv = stack.add_biases(x_norm @ stack.merged().T).view(len(x_NI), -1, block.head_dim)
         qk = qkv[:, : block.rotated]
-        turned = qk.roll(block.head_dim // 2, -1).mul_(sin)
-        qk.mul_(cos).add_(turned)
+        torch.addcmul(turned(qk, sin, torch.empty(qk.shape)), qk, cos, out=qk)
         ctx.save_for_backward(x_NI, r_N1, x_norm, cos, sin, *adapters)
         ctx.block = block
         return qkv
@@ -77,7 +84,8 @@ class Heads(Function):  # type: ignore[misc]
         block, d_qkv = ctx.block, given[0]
         d_qk, d_v = d_qkv[:, : block.rotated], d_qkv[:, block.rotated :]
         d_out = torch.empty(d_qkv.shape)
-        torch.mul(d_qk, cos, out=d_out[:, : block.rotated]).add_((d_qk * sin).roll(block.head_dim // 2, -1))
+        back = turned(d_qk, sin.neg(), d_out[:, : block.rotated])  # a rotation by the negative angle
+        back.addcmul_(d_qk, cos)
         d_out[:, block.rotated :] = d_v
         d_out = d_out.view(len(x_NI), -1)
         stack = Stack(block.qkv, adapters)

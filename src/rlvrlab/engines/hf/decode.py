@@ -47,7 +47,7 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: floa
 def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended | None = None) -> Drawn:
     """All rows of a wave until each has ended; what is drawn behind a row's end is to be ignored."""
     rows = Rows(wave, weights.device)
-    cache = new_cache(weights, len(wave.prompts), rows.longest, len(rows), wave.new_tokens)
+    cache = new_cache(weights, len(wave.prompts), rows.longest, len(rows), wave.new_tokens, masked_own=False)
     uniform_RT = torch.from_numpy(wave.uniform_RT).to(weights.device)
     token_RT = torch.zeros(len(rows), wave.new_tokens, dtype=torch.long, device=weights.device)
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)

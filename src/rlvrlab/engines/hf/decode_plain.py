@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 from rlvrlab.engines.hf.blocks import Cache
+from rlvrlab.engines.hf.decode_prompts import EqualGroups, Heads, RaggedGroups
 from rlvrlab.engines.hf.decode_rows import Rows
 from rlvrlab.engines.hf.weights import Layer, Weights
 
@@ -34,23 +35,27 @@ class PlainStep:
         """Look anew at the cache, after rows have left."""
         groups, longest, alive = len(self.rows.length_G), self.rows.longest, len(self.rows)
         cache = self.cache
-        self.prefix_k, self.prefix_v = (
-            [kv[:groups, :, :longest].flatten(0, 1) for kv in part] for part in (cache.prefix_k, cache.prefix_v)
-        )
+        self.prefix_k = [k[:groups, :, :longest].flatten(0, 1).mT for k in cache.prefix_k]
+        self.prefix_v = [v[:groups, :, :longest].flatten(0, 1) for v in cache.prefix_v]
         self.own_k, self.own_v = ([kv[:alive].flatten(0, 1) for kv in part] for part in (cache.own_k, cache.own_v))
         self.own_kv = [kv[:, :alive] for kv in cache.own_kv]
+        self.heads = Heads(self.weights, alive)
+        self.prompts = (EqualGroups if self.rows.dense else RaggedGroups)(self.rows, self.heads)
+        self.gate_up = torch.empty(len(self.weights.layers[0].gate_up), alive, device=self.weights.device)
+        self.gate, self.up = self.gate_up.chunk(2)
 
     def __call__(self, token_R: Tensor, t: int) -> Tensor:
         """Scores of the next token (R, V); writes the keys and values of this one."""
         weights, position_R = self.weights, self.rows.length + t
         cos, sin = weights.cos_TD[position_R].t() * self.scale, weights.sin_TD[position_R].t() * self.scale
+        turns = cos, *sin.chunk(2, 1)
         x_IR = weights.embedding[token_R].t().contiguous()
         for i, (layer, (norm1, norm2)) in enumerate(zip(weights.layers, self.norms, strict=True)):
-            qkv = self._heads(layer, self._normed(x_IR, norm1), cos, sin)
-            x_IR.addmm_(layer.out, self._attend(i, qkv, t).t())
+            self._project(layer, self._normed(x_IR, norm1), turns)
+            x_IR.addmm_(layer.out, self._attend(i, t).t())
             x_norm = self._normed(_plus(x_IR, layer.out_bias), norm2)
-            gate, up = _plus(torch.mm(layer.gate_up, x_norm), layer.gate_up_bias).chunk(2)
-            x_IR.addmm_(layer.down, silu(gate, inplace=True).mul_(up))
+            _plus(torch.mm(layer.gate_up, x_norm, out=self.gate_up), layer.gate_up_bias)
+            x_IR.addmm_(layer.down, silu(self.gate, inplace=True).mul_(self.up))
             _plus(x_IR, layer.down_bias)
         return torch.mm(weights.head, self._normed(x_IR, weights.norm[:, None])).t()
 
@@ -59,35 +64,27 @@ class PlainStep:
         scale = torch.add(self.eps, x.square().sum(-2, keepdim=True), alpha=1 / x.shape[-2]).rsqrt_()
         return (x * scale).mul_(weight)
 
-    def _heads(self, layer: Layer, x_IR: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """Rotated and scaled queries, rotated keys, and values (H + 2K, D, R)."""
-        size = self.shape.head_dim
-        qkv = _plus(torch.mm(layer.qkv, x_IR), layer.qkv_bias).view(-1, size, x_IR.shape[1])
-        qk = qkv[: self.rotated]
+    def _project(self, layer: Layer, x_IR: Tensor, turns: tuple[Tensor, Tensor, Tensor]) -> None:
+        """Rotated and scaled queries, rotated keys, and values of this token."""
+        own, (cos, sin_first, sin_second) = self.heads, turns
+        _plus(torch.mm(layer.qkv, x_IR, out=own.all), layer.qkv_bias)
         if layer.q_norm is not None and layer.k_norm is not None:
-            q, k = qk[: self.shape.heads], qk[self.shape.heads :]
+            q, k = own.qk[: self.shape.heads], own.qk[self.shape.heads :]
             q.copy_(self._normed(q, layer.q_norm[:, None]))
             k.copy_(self._normed(k, layer.k_norm[:, None]))
-        turned = qk.roll(size // 2, 1).mul_(sin)
-        qk.mul_(cos).add_(turned)
-        return qkv
+        torch.mul(own.second, sin_first, out=own.turned_first)
+        torch.mul(own.first, sin_second, out=own.turned_second)
+        torch.addcmul(own.turned, own.qk, cos, out=own.qk)
 
-    def _attend(self, i: int, qkv: Tensor, t: int) -> Tensor:
+    def _attend(self, i: int, t: int) -> Tensor:
         """(R, H·D): attention over the group's prompt and the row's own new tokens."""
-        rows, heads, kv_heads = self.rows, self.shape.heads, self.shape.kv_heads
-        size, alive = qkv.shape[1:]
-        self.own_kv[i][:, :, :, t] = qkv[heads:].view(2, kv_heads, size, alive).permute(0, 3, 1, 2)
-        q_RKED = qkv[:heads].permute(2, 0, 1).contiguous().view(alive, kv_heads, -1, size)
-        asked = rows.by_group(q_RKED)
-        seen = torch.bmm(asked.flatten(0, 1), self.prefix_k[i].mT).view(*asked.shape[:-1], -1)
-        if rows.bias is not None:
-            seen += rows.bias
-        own = torch.bmm(q_RKED.flatten(0, 1), self.own_k[i][:, : t + 1].mT)
-        share = rows.beside(seen, own.view(alive, kv_heads, -1, t + 1)).softmax(-1)
-        of_prompt = rows.by_group(share[..., : rows.longest])
-        out = torch.bmm(of_prompt.flatten(0, 1), self.prefix_v[i]).view(asked.shape)
-        out = rows.by_row(out).flatten(0, 1)
-        return out.baddbmm_(share.flatten(0, 1)[..., rows.longest :], self.own_v[i][:, : t + 1]).view(alive, -1)
+        self.own_kv[i].select(3, t).copy_(self.heads.kv_2RKD)
+        own = torch.bmm(self.heads.by_rows(), self.own_k[i][:, : t + 1].mT)
+        seen = self.prompts.seen(self.prefix_k[i])
+        share = torch.cat((seen, own.view(*seen.shape[:-1], t + 1)), -1).softmax(-1)
+        of_prompt, of_own = share.split((self.rows.longest, t + 1), -1)
+        out = self.prompts.attended(of_prompt, self.prefix_v[i])
+        return out.baddbmm_(of_own.flatten(0, -3), self.own_v[i][:, : t + 1]).view(len(self.rows), -1)
 
 
 def _plus(x_OR: Tensor, bias_O: Tensor | None) -> Tensor:

@@ -76,13 +76,6 @@ class Rows:
         x_RKEI = x.reshape(groups * self.width, kv_heads, -1, size)
         return x_RKEI if self.dense else x_RKEI[self.slot]
 
-    def beside(self, x_GKSI: Tensor, y_RKEI: Tensor) -> Tensor:
-        """(R, K, E, both widths): what groups have and what rows have, in one copy."""
-        x = x_GKSI.unflatten(2, (self.width, -1)).transpose(1, 2)
-        if self.dense:
-            return torch.cat((x, y_RKEI.view(*x.shape[:-1], -1)), -1).flatten(0, 1)
-        return torch.cat((x.flatten(0, 1)[self.slot], y_RKEI), -1)
-
     def remove_dead(self, cache: Cache, used: int) -> None:
         """Forget finished rows, and prompts that nobody needs any more."""
         rows = swap_out(self.dead_R)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +17,10 @@ from rlvrlab.engines.hf import heap, load, store, threads, ways
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.engines.hf.critic import Critic
+from rlvrlab.engines.hf.drawing import Drawing
 from rlvrlab.engines.hf.generate import PlainSampler
 from rlvrlab.engines.hf.memory import held_by_others, out_of_memory
+from rlvrlab.engines.hf.opening import opened
 from rlvrlab.engines.hf.passes import GradientPass, Hidden, hidden_rows, score_rows
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.untrained import untrained
@@ -28,40 +29,34 @@ from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
 from rlvrlab.notes import note
 from rlvrlab.recipe.schema import Optimizer
-from rlvrlab.types import Completion, Loss, Objective, Request, Tokenizer, Told
+from rlvrlab.types import Loss, Objective, Tokenizer
 
-SHOWN_TOKENS = 16
-"""Of a prompt that is too long."""
-MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 Result = TypeVar("Result")
 
 
-class HfEngine:
-    """All of engines/base.py on Transformers and PEFT."""
+class HfEngine(Drawing):
+    """All of engines/base.py on a causal language model, our own or that of Transformers and PEFT (opening.py)."""
 
     name = "hf"
 
-    def __init__(self, config: HfConfig, optimizer: Optimizer) -> None:
+    def __init__(self, config: HfConfig, optimizer: Optimizer, *, own: bool = True) -> None:
+        """Without `own` the model is Transformers' also where ours would do."""
         self.config, self.optimizer_settings = config, optimizer
         self.device = load.device_of(config)
-        self.model = load.load_model(config, self.device)
-        self.peft = load.add_adapter(self.model, config) if config.lora_rank else None
+        self.model, self.peft, self.tokenizer = opened(config, self.device, own=own)
         self._use_threads(threads.threads_for(sum(one.numel() for one in self.model.parameters()), self.device.type))
         self.body = Body(self.model, packing=config.packing)
-        self.tokenizer = load.load_tokenizer(config, self.body.vocabulary)
+        self.window = self.body.window
         if config.gradient_checkpointing:
             self.model.gradient_checkpointing_enable({"use_reentrant": False})
         self.ways: ways.Ways | None = None
         self.weights = Trainable(self.model)
         self.precision = str(self.weights.dtype).removeprefix("torch.")
-        self.micro_tokens = config.micro_tokens or MICRO_TOKENS.get(self.device.type, MICRO_TOKENS["cuda"])
+        self.micro_tokens = config.tokens_at_once(self.device.type)
         self._halved = self._gave_back = False
-        self.max_rows: int | None = None
         self.reference = self.weights.copy.clone()
         self.critic = Critic(self.model.config.hidden_size, optimizer, self.device)
         self.version = 0
-        self._sampler: Any = None
-        self._stale = True
         self.optimizer = FlatOptimizer(optimizer, self.weights.theta)
         if config.sampler != EMBEDDED:  # a server that is not there or not right is found out now
             from rlvrlab.engines.hf.served import ServedSampler
@@ -79,52 +74,8 @@ class HfEngine:
         self.optimizer = FlatOptimizer(self.optimizer_settings, self.weights.theta).ready()
         self.critic.fresh_optimizer()
 
-    def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
-        """Keyed sampling from the published policy."""
-        return self._sample(requests, None)
-
-    def sample_streaming(self, requests: Sequence[Request], told: Told) -> list[list[Completion]]:
-        """The same; `told` hears of answers while others are still being drawn."""
-        return self._sample(requests, told)
-
-    def _sample(self, requests: Sequence[Request], told: Told | None) -> list[list[Completion]]:
-        for request in requests:
-            if len(request.tokens) + request.sampling.max_tokens > self.body.window:
-                raise self._too_long(request, requests)
-        if self._sampler is None:
-            self._sampler = embedded_sampler(self.model, self.tokenizer, self.device)
-            self._sampler.max_rows = self.max_rows or self._sampler.max_rows
-        if self._stale:
-            self._sampler.refresh()
-            self._stale = False
-        return self._sparing_rows(requests, told)
-
-    def _too_long(self, request: Request, requests: Sequence[Request]) -> UserError:
-        """Names a prompt by the first words in which it differs from the others: they often begin alike."""
-        places = zip(*(one.tokens for one in requests), strict=False)
-        shared = sum(1 for _ in takewhile(lambda tokens: len(set(tokens)) == 1, places))
-        own = request.tokens[0 if shared == len(request.tokens) else shared :][:SHOWN_TOKENS]
-        words = " ".join(self.tokenizer.decode(own).split())
-        long = f"a prompt of {len(request.tokens)} tokens ({words!r} …) and an answer of {request.sampling.max_tokens}"
-        remedy = "leave this problem out, or allow shorter answers (rollout.max_tokens, --max-tokens)"
-        return UserError(f"{long} do not fit the model's window of {self.body.window}; {remedy}")
-
-    def _sparing_rows(self, requests: Sequence[Request], told: Told | None) -> list[list[Completion]]:
-        """Out of memory halves the answers drawn abreast, as often as it takes; one at a time is the end of it."""
-        while True:
-            try:
-                return list(self._sampler.sample(requests, self.version, told))
-            except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error, self.device):
-                    raise
-                rows = min(self._sampler.max_rows, self._sampler.abreast)
-                if rows <= 1:
-                    remedy = "lower rollout.max_tokens or take a smaller model"
-                    what = f"{self.device} while sampling one answer{held_by_others(self.device)}"
-                    raise UserError(f"out of memory on {what}; {remedy}") from error
-            self.max_rows = self._sampler.max_rows = rows // 2
-            note("memory", f"out of memory while sampling: {self.max_rows} answers abreast from now on")
-            self._free()
+    def _new_sampler(self) -> HfSampler | PlainSampler:
+        return embedded_sampler(self.model, self.tokenizer, self.device)
 
     def logprobs(self, batch: TokenBatch, policy: Policy = "current") -> tuple[Floats, Floats]:
         """Float32 scores of every seen token."""
@@ -338,13 +289,6 @@ class HfEngine:
         self._gave_back = self._gave_back or held
         note("memory", words)
         self._free()
-
-    def _holds_buffers(self) -> bool:
-        return self._sampler is not None and bool(self._sampler.cache_bytes)
-
-    def _free(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
 
 
 def embedded_sampler(model: Any, tokenizer: Tokenizer, device: torch.device) -> HfSampler | PlainSampler:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
 import threading
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,16 @@ import torch
 
 from rlvrlab.data.hub import go_offline_without_network
 from rlvrlab.engines.hf.config import HfConfig
+from rlvrlab.engines.hf.folder_files import read_json, refuse_numbers, refuse_odd
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.models import resolve
 from rlvrlab.models.quiet import quiet_transformers
 
+COMPUTED = ".rotary_emb.inv_freq"
+"""A tensor that some files hold and that every model computes."""
+LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.\d+\.")
+"""How a weight of a numbered layer is called."""
 PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
@@ -28,7 +34,9 @@ def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
     with quiet_transformers():
         try:
             tokenizer = AutoTokenizer.from_pretrained(resolve(config.model), trust_remote_code=False)
-        except Exception as error:  # Transformers raises many kinds
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # Transformers raises many kinds, and the library that it uses panics
             raise UserError(f"{config.model}: its tokenizer cannot be read ({_first_line(error)})") from error
     return HfTokenizer(tokenizer, vocab_size, config.model, chat=config.chat)
 
@@ -56,12 +64,24 @@ def load_model(config: HfConfig, device: torch.device) -> Any:
             raise
         except Exception as error:
             raise UserError(f"{config.model}: cannot be loaded ({_first_line(error)})") from error
+    _refuse_cut(config.model, facts.get("unexpected_keys", ()))
     missing = sorted(facts["missing_keys"]) + sorted(str(k) for k in facts.get("mismatched_keys", ()))
     if missing:
         raise UserError(f"{config.model}: {len(missing)} weights are missing or of another shape, e.g. {missing[0]}")
     if not extra:
         model.to(device)
     return without_dropout(model)
+
+
+def _refuse_cut(name: str, unexpected: Iterable[str]) -> None:
+    """Refuse a model of which config.json leaves out whole layers; of other weights without a place, say so."""
+    surplus = sorted(key for key in unexpected if not key.endswith(COMPUTED))
+    if not surplus:
+        return
+    text = f"{name}: {len(surplus)} weights have no place in the model of config.json, e.g. {surplus[0]}"
+    if any(LAYER.search(key) for key in surplus):
+        raise UserError(f"{text}; fetch the model again, or correct config.json")
+    warnings.warn(f"{text}; they are left out", stacklevel=3)
 
 
 def check_source(model: str) -> str:
@@ -81,16 +101,21 @@ def check_source(model: str) -> str:
                 raise ModelUnavailable(text) from None if alone else error
         _refuse_remote_code(str(folder), config)
         return str(folder)
+    _check_folder(folder)
+    return str(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    refuse_odd(folder)
+    found: dict[str, Any] = {}
     for path in (folder / "config.json", folder / "tokenizer_config.json"):
         try:
-            _refuse_remote_code(str(path), json.loads(path.read_text(encoding="utf-8")))
+            found[path.name] = read_json(path)
+            _refuse_remote_code(str(path), found[path.name])
         except FileNotFoundError:
             if path.name == "config.json":
                 raise UserError(f"{folder}: {path.name} is missing; this is no model folder") from None
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read as JSON ({_first_line(error)}); fetch the model again") from None
-    _check_weights(folder)
-    return str(folder)
+    refuse_numbers(folder / "config.json", found["config.json"], _check_weights(folder))
 
 
 def device_of(config: HfConfig) -> torch.device:
@@ -107,7 +132,7 @@ def device_of(config: HfConfig) -> torch.device:
 
 
 def wake(device: torch.device) -> threading.Thread | None:
-    """Begin to set a GPU up, which takes a while, in a thread: Transformers is imported and weights are read meanwhile.
+    """Begin to set a GPU up, which takes a while, in a thread: weights are read, and perhaps Transformers, meanwhile.
 
     What goes wrong goes wrong again, and is told, where the device is used.
     """
@@ -188,7 +213,8 @@ def _refuse_remote_code(where: str, config: Any) -> None:
         raise UserError(f"{where}: auto_map asks to run code that comes with the model, which is refused; {remedy}")
 
 
-def _check_weights(folder: Path) -> None:
+def _check_weights(folder: Path) -> int:
+    """The number of weights; UserError where they cannot be read."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         pickled = [path.name for pattern in PICKLED for path in folder.glob(pattern)]
@@ -200,12 +226,16 @@ def _check_weights(folder: Path) -> None:
         raise UserError(f"{folder}: no *.safetensors, so there are no weights; fetch the model again")
     from safetensors import SafetensorError, safe_open
 
+    held = 0
     for path in files:
         try:
             with safe_open(path, "pt") as opened:
-                opened.keys()
+                held += len(opened.keys())
         except (SafetensorError, OSError) as error:
             raise UserError(f"{path}: damaged ({_first_line(error)}); fetch the model again") from None
+    if not held:
+        raise UserError(f"{files[0]}: holds no weights; fetch the model again")
+    return held
 
 
 def _first_line(error: BaseException) -> str:

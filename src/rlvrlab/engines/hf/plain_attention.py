@@ -44,7 +44,7 @@ class Sizes(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Scaled queries (B, K, E·T, D), keys and values (B, K, W, D), and the weights of those (B·K, E·T, W)."""
+    """Queries (B, K, E·T, D), keys and values (B, K, W, D), and the weights of those (B·K, E·T, W)."""
 
     q: Tensor
     k: Tensor
@@ -52,17 +52,17 @@ class Seen(NamedTuple):
     weights: Tensor
 
 
-def _look(q: Tensor, k: Tensor, v: Tensor, bias_B1TW: Tensor) -> tuple[Tensor, Seen]:
+def _look(q: Tensor, k: Tensor, v: Tensor, bias_B1TW: Tensor, scale: float) -> tuple[Tensor, Seen]:
     batch, kv_heads, asked, _ = q.shape
     each, seen = asked // bias_B1TW.shape[-2], k.shape[2]
     scores = q.new_empty(batch, kv_heads, each, asked // each, seen).copy_(bias_B1TW[:, :, None])
-    scores = scores.view(-1, asked, seen).baddbmm_(q.flatten(0, 1), k.flatten(0, 1).mT)
+    scores = scores.view(-1, asked, seen).baddbmm_(q.flatten(0, 1), k.flatten(0, 1).mT, alpha=scale)
     weights = torch.softmax(scores, -1)
     return torch.bmm(weights, v.flatten(0, 1)).view(q.shape), Seen(q, k, v, weights)
 
 
 def _slopes(d_out: Tensor, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
-    """Derivatives by scaled queries, keys and values."""
+    """Derivatives by queries and keys, both still to be multiplied by the scale, and by values."""
     q, k, v = (x.flatten(0, 1) for x in seen[:3])
     d = d_out.flatten(0, 1)
     d_v = torch.bmm(seen.weights.mT, d)
@@ -81,18 +81,18 @@ class PlainAttention(Function):  # type: ignore[misc]
         def table(index: Tensor, first: int, rows: int) -> tuple[Tensor, Tensor, Tensor]:
             found = qkv[first : first + len(index)] if indices.unpadded else qkv.index_select(0, index)
             q, k, v = found.unflatten(0, (rows, -1)).split([sizes.heads, sizes.kv_heads, sizes.kv_heads], 2)
-            return sizes.asked(q * scale), k.transpose(1, 2), v.transpose(1, 2)
+            return sizes.asked(q), k.transpose(1, 2), v.transpose(1, 2)
 
         q, k, v = table(indices.prompts, 0, indices.groups)
         k, v = k.contiguous(), v.contiguous()
-        out, seen = _look(q, k, v, indices.prompt_bias)
+        out, seen = _look(q, k, v, indices.prompt_bias, scale)
         outs, kept = [sizes.told(out)], [*seen]
         if indices.answers.numel():
             q, own_k, own_v = table(indices.answers, len(indices.prompts), indices.rows)
             whole_k, whole_v = (
                 torch.cat((prompt.index_select(0, indices.group), own), 2) for prompt, own in ((k, own_k), (v, own_v))
             )
-            out, seen = _look(q, whole_k, whole_v, indices.answer_bias)
+            out, seen = _look(q, whole_k, whole_v, indices.answer_bias, scale)
             outs.append(sizes.told(out))
             kept += seen
         ctx.save_for_backward(*kept)
@@ -131,5 +131,5 @@ def _put(target_BTHD: Tensor, sizes: Sizes, d_q: Tensor, d_k: Tensor, d_v: Tenso
     """Derivatives side by side, as queries, keys and values lie."""
     q, k, v = target_BTHD.split([sizes.heads, sizes.kv_heads, sizes.kv_heads], 2)
     torch.mul(sizes.told(d_q), scale, out=q)
-    k.copy_(d_k.transpose(1, 2))
+    torch.mul(d_k.transpose(1, 2), scale, out=k)
     v.copy_(d_v.transpose(1, 2))

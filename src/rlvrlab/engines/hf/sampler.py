@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -54,8 +54,17 @@ class HfSampler:
         reason = obstacle(model)
         if reason:
             raise UserError(f"no embedded sampler for this model: {reason}; use the generic path")
-        self.tokenizer = tokenizer
-        self.weights = Weights(model, device, dtype)
+        self._take(Weights(model, device, dtype), tokenizer, graphs)
+
+    @classmethod
+    def over(cls, weights: Weights, tokenizer: Tokenizer) -> Self:
+        """A sampler with weights that are there already."""
+        sampler = cls.__new__(cls)
+        sampler._take(weights, tokenizer, None)
+        return sampler
+
+    def _take(self, weights: Weights, tokenizer: Tokenizer, graphs: bool | None) -> None:
+        self.weights, self.tokenizer = weights, tokenizer
         self.max_rows = self.abreast = MAX_ROWS.get(self.weights.device.type, MAX_ROWS["cpu"])
         """Answers drawn abreast at most, and in the wave under way, which is smaller where memory is."""
         fixed = self.weights.device.type == "cuda" if graphs is None else graphs
@@ -123,6 +132,8 @@ class HfSampler:
             if prompt + new > window:
                 what = f"prompt of {prompt} tokens + max_tokens {new} exceeds the model's window of {window}"
                 raise UserError(f"request {i}: {what}; shorten the prompt or lower max_tokens")
+        prompt = max((len(request.tokens) for request in requests), default=0)
+        self.weights.reach(prompt + max((request.sampling.max_tokens for request in requests), default=0))
 
     def _waves(self, requests: Sequence[Request]) -> Iterator[list[Row]]:
         """Requests of similar length share a wave, as many rows as memory allows; equal prompts are neighbours."""

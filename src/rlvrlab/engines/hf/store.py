@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.engines.hf.memory import out_of_memory
+from rlvrlab.engines.hf.own_lora import OwnAdapter
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import CheckpointError
 
@@ -62,13 +63,18 @@ def export(folder: Path, model: Any, tokenizer: HfTokenizer, *, quantized: bool)
         model.save_pretrained(folder, state_dict=merged_state(model))
 
 
-def export_adapter(folder: Path, peft: Any) -> None:
+def export_adapter(folder: Path, adapter: Any) -> None:
     """The LoRA alone in PEFT's layout."""
-    from peft import get_peft_model_state_dict
-
     folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / "adapter_model.safetensors", get_peft_model_state_dict(peft))
-    peft.peft_config["default"].save_pretrained(folder)
+    if isinstance(adapter, OwnAdapter):
+        state = adapter.state()
+        adapter.save_settings(folder)
+    else:
+        from peft import get_peft_model_state_dict
+
+        state = get_peft_model_state_dict(adapter)
+        adapter.peft_config["default"].save_pretrained(folder)
+    write_tensors(folder / "adapter_model.safetensors", state)
 
 
 def write_tensors(path: Path, state: Mapping[str, Tensor]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from rlvrlab.engines.base import EngineTable
+from rlvrlab.engines.base import EngineTable, ScoringSampler
 from rlvrlab.engines.hf.config import EMBEDDED, HfConfig
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.extras import Lookup, install_hf, packages
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 @register("engine", "hf")
 @dataclass(frozen=True)
 class Hf(HfConfig, EngineTable):
-    """A causal language model on Transformers and PEFT."""
+    """A causal language model; folders of the Llama and Qwen kind need no Transformers, others go by it and PEFT."""
 
+    machines: ClassVar[str] = "A language model on one GPU"
     needs: ClassVar[str] = "torch and the hf extra"
 
     @classmethod
@@ -89,6 +90,23 @@ class Hf(HfConfig, EngineTable):
         if self.sampler != EMBEDDED and not self.lora_rank:
             remedy = "set engine.lora_rank, e.g. 16, or engine.sampler = 'embedded'"
             raise UserError(f"engine.sampler: servers take adapters, and lora_rank = 0 trains all weights; {remedy}")
+        ready = self._read_ahead()
+        from rlvrlab.engines.hf.engine import HfEngine  # torch, while the weights are being read
+
+        return HfEngine(ready, optimizer)
+
+    def read(self, optimizer: Optimizer) -> ScoringSampler:
+        """Without Transformers where the model can be read without it, which saves seconds."""
+        if self.sampler == EMBEDDED:
+            ready = self._read_ahead()
+            from rlvrlab.engines.hf.reading import reader_of
+
+            if (reader := reader_of(ready)) is not None:
+                return reader
+        return self.build(optimizer)
+
+    def _read_ahead(self) -> Self:
+        """The same with the model's folder, whose weights begin to be read; refused where packages are missing."""
         # Not imported to see whether it is there: peft takes seconds, and only adapters need it.
         if (extra := self.installed()).state != "found":
             raise ModelUnavailable(f"engine hf: {extra.words}")
@@ -97,6 +115,4 @@ class Hf(HfConfig, EngineTable):
 
         folder = resolve(self.model)
         read_ahead(folder)
-        from rlvrlab.engines.hf.engine import HfEngine  # torch, while the weights are being read
-
-        return HfEngine(replace(self, model=str(folder)), optimizer)
+        return replace(self, model=str(folder))

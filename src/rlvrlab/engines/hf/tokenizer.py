@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvrlab.errors import UserError
@@ -21,15 +21,19 @@ class HfTokenizer:
             raise UserError(f"{model}: the tokenizer has no end token; set eos_token in tokenizer_config.json")
         if chat and not tokenizer.chat_template:
             raise UserError(f"{model}: the tokenizer has no chat template; set engine.chat = false or give it one")
+        self._model = model
+        self._template: Any = None
+        if getattr(getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None), "dropout", None):
+            raise UserError(f"{model}: model.dropout in tokenizer.json cuts a text by chance; set it to null")
         self._named = len(tokenizer)
         """Tokens with a name; asked once, because older tokenizers count them anew each time (16 ms for 49,000)."""
         self.end = int(tokenizer.eos_token_id)
-        first = tokenizer("x").input_ids[:1]
+        first = self._tried(lambda: tokenizer("x").input_ids, "read a prompt")[:1]
         self._opening = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Plain tokens, nothing added."""
-        tokens = tuple(self.inner(text, add_special_tokens=False).input_ids)
+        tokens = tuple(self._tried(lambda: self.inner(text, add_special_tokens=False).input_ids, "read a prompt"))
         if max(tokens, default=0) >= self.vocab_size:
             raise UserError(f"the tokenizer gave token {max(tokens)}, the model only knows {self.vocab_size}")
         return tokens
@@ -42,13 +46,29 @@ class HfTokenizer:
 
     def encode_chat(self, messages: Sequence[dict[str, str]]) -> tuple[int, ...]:
         """Messages in the chat template, ready for the answer."""
-        from jinja2 import TemplateError
+        return self.encode(self._written(list(messages)))
+
+    def _written(self, messages: list[dict[str, str]]) -> str:
+        """Messages as the chat template writes them; a template is a program, and may end in any error."""
+        from rlvrlab.engines.hf.templates import Template
 
         try:
-            text = self.inner.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
-        except TemplateError as error:
-            raise UserError(f"the chat template does not take these messages: {error}") from None
-        return self.encode(text)
+            if not isinstance(self.inner.chat_template, str):  # one of several, which Transformers chooses
+                return str(self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+            if self._template is None:
+                self._template = Template(self.inner.chat_template)
+            return str(self._template.render(messages, **self.inner.special_tokens_map))
+        except Exception as error:
+            raise UserError(f"the chat template does not take these messages: {_told(error)}") from None
+
+    def _tried(self, what: Callable[[], Any], verb: str) -> Any:
+        """What the tokenizer library makes of it, whose panics are no Exceptions."""
+        try:
+            return what()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            raise UserError(f"{self._model}: its tokenizer cannot {verb} ({_told(error)}); give it another") from None
 
     def longest_token(self) -> int:
         """Characters of the longest token: so many times a number of tokens is the longest text they can hold."""
@@ -60,7 +80,7 @@ class HfTokenizer:
             return self.encode(text)
         turns = [("user", "…"), ("assistant", MARK), ("user", text)]
         messages = [{"role": role, "content": content} for role, content in turns]
-        whole = self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        whole = self._written(messages)
         if MARK not in whole:
             raise UserError("the tokenizer's chat template rewrites earlier turns; take context = 'fresh'")
         return self.encode(whole.partition(MARK)[2].removeprefix(self.inner.eos_token))
@@ -70,16 +90,14 @@ class HfTokenizer:
 
         A template that knows no tools gets it as a turn of the user.
         """
-        from jinja2 import TemplateError
-
         if not self.chat:
             return self.encode(tagged)
         for content in (plain, tagged):
             turns = [("user", "…"), ("assistant", MARK), ("tool", content)]
             messages = [{"role": role, "content": text} for role, text in turns]
             try:
-                whole = self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-            except TemplateError:
+                whole = self._written(messages)
+            except UserError:
                 break
             if MARK in whole and "<tool_response>" in whole and plain in whole:
                 return self.encode(whole.partition(MARK)[2].removeprefix(self.inner.eos_token))
@@ -88,4 +106,9 @@ class HfTokenizer:
     def decode(self, tokens: Sequence[int]) -> str:
         """Text without special tokens; ids beyond the tokenizer's own are dropped."""
         known = [int(t) for t in tokens if t < self._named]
-        return str(self.inner.decode(known, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        form = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        return str(self._tried(lambda: self.inner.decode(known, **form), "write an answer"))
+
+
+def _told(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -15,10 +15,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, rms_norm
 
-FAMILY = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
-"""Classes whose forward is RMSNorm, rotary attention with grouped heads, SwiGLU."""
+KINDS = {
+    "llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}  # fmt: skip
+"""model_type -> class whose forward is RMSNorm, rotary attention with grouped heads, SwiGLU."""
+FAMILY = set(KINDS.values())
 FIXED_ROPE = {"default", "linear", "llama3", "yarn"}
 """Rotary scalings whose angle depends on the position alone, not on the length of the sequence."""
+
+TURNED_FIRST = 1 << 17
+"""Positions whose angles are there from the beginning; others are added where a longer text comes."""
+MOST_TURNED = 1 << 27
+"""Window times size of a head, beyond which the sampler cuts the window: a million positions of usual heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ class Fused:
 def obstacle(model: Any) -> str | None:
     """Why the hand-written decoder cannot sample this model, or None when it can."""
     base = _base_model(model)
-    name = type(base).__name__
+    name = class_of(base)
     if name not in FAMILY:
         return f"{name} is not one of {', '.join(sorted(FAMILY))}"
     config = base.config
@@ -92,6 +101,11 @@ def obstacle(model: Any) -> str | None:
     if sliding is not None and "sliding_attention" in kinds and sliding < config.max_position_embeddings:
         return "a sliding window shorter than the model's window"
     return _odd_projection(base)
+
+
+def class_of(module: Any) -> str:
+    """The class of Transformers whose arithmetic a module has: its own, or the one that it says it stands for."""
+    return str(getattr(module, "stands_for", type(module).__name__))
 
 
 def _base_model(model: Any) -> Any:
@@ -124,7 +138,8 @@ def _active(module: Any) -> Any:
 class Weights:
     """Fused, merged tensors of one model."""
 
-    def __init__(self, model: Any, device: Any, dtype: Any = None) -> None:
+    def __init__(self, model: Any, device: Any, dtype: Any = None, *, lasting: bool = True) -> None:
+        """`lasting` remembers the model, so that `refresh` can take over what its training changes."""
         base = _base_model(model)
         self.device = torch.device(device)
         embedding = _active(base.model.embed_tokens).weight
@@ -140,20 +155,37 @@ class Weights:
             self.head = self.embedding if tied else self._own([base.lm_head])
             self.norm = self._own([base.model.norm])
             self.layers = [self._layer(block) for block in base.model.layers]
-            # Tables of all positions; the sine's first half is negated, so that a rotation is x·cos + roll(x, D/2)·sin.
-            positions = torch.arange(self.shape.window, device=self.device)[None]
-            like = torch.empty(0, device=self.device, dtype=self.dtype)
-            cos, sin = base.model.rotary_emb(like, positions)
-            sin = sin.clone()
-            sin[..., : sin.shape[-1] // 2].neg_()
-            self.cos_TD, self.sin_TD = cos[0].contiguous(), sin[0].contiguous()
+            self._turn, self._turned = base.model.rotary_emb, 0
+            size = (self.shape.window, self._angles(0, 1)[0].shape[-1])
+            self.cos_TD, self.sin_TD = (torch.empty(size, device=self.device, dtype=self.dtype) for _ in range(2))
+            self.reach(min(self.shape.window, TURNED_FIRST))
+        self.parameters = sum(fused.target.numel() for fused in self._fused)
         self.refresh()
+        if not lasting:
+            self._fused.clear()
 
     def refresh(self) -> None:
         """Take over the model's current weights."""
         with torch.inference_mode():
             for fused in self._fused:
                 _copy(fused)
+
+    def reach(self, length: int) -> None:
+        """Fill the tables of angles up to so many positions, in place, in doubling steps: what is not filled takes no
+        memory on a CPU. The sine's first half is negated, so that a rotation is x·cos + roll(x, D/2)·sin."""
+        while self._turned < min(length, self.shape.window):
+            end = min(max(2 * self._turned, TURNED_FIRST), self.shape.window)
+            cos_TD, sin_TD = self._angles(self._turned, end)
+            with torch.inference_mode():
+                self.cos_TD[self._turned : end], self.sin_TD[self._turned : end] = cos_TD, sin_TD
+                self.sin_TD[self._turned : end, : sin_TD.shape[-1] // 2].neg_()
+            self._turned = end
+
+    def _angles(self, start: int, end: int) -> tuple[Tensor, Tensor]:
+        with torch.inference_mode():
+            like = torch.empty(0, device=self.device, dtype=self.dtype)
+            cos, sin = self._turn(like, torch.arange(start, end, device=self.device)[None])
+        return cos[0], sin[0]
 
     def _layer(self, block: Any) -> Layer:
         attention, mlp = block.self_attn, block.mlp
@@ -247,8 +279,10 @@ def _copy(fused: Fused) -> None:
             merged = source.float()
             for name in adapters:
                 b, a = part.lora_B[name].weight.float(), part.lora_A[name].weight.float()
-                merged = torch.addmm(merged, b, a, alpha=part.scaling[name])
-            rows.copy_(merged)
+                into = rows if (rows.dtype, rows.device) == (merged.dtype, merged.device) else None
+                merged = torch.addmm(merged, b, a, alpha=part.scaling[name], out=into)
+            if merged is not rows:
+                rows.copy_(merged)
         elif version is None or fused.seen.get(i) != version:
             rows.copy_(source)
         if version and not adapters:
@@ -264,7 +298,7 @@ def _shape(base: Any) -> Shape:
         kv_heads=config.num_key_value_heads,
         head_dim=attention.head_dim,
         vocab=config.vocab_size,
-        window=config.max_position_embeddings,
+        window=min(config.max_position_embeddings, max(1, MOST_TURNED // attention.head_dim)),
         eps=config.rms_norm_eps,
         scale=float(attention.scaling),
     )

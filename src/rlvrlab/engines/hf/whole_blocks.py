@@ -1,5 +1,5 @@
 """Which blocks of a model are trained by cpu_blocks.py: those of the Llama family in float32 on a CPU, all frozen but
-plain adapters. A block that is something else at the moment of a pass goes Transformers' own way.
+plain adapters. A block that is something else at the moment of a pass goes its class's own way.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rlvrlab.engines.hf.attention import PackedIndices, active, attend
 from rlvrlab.engines.hf.cpu_blocks import Block, Finish, Heads
 from rlvrlab.engines.hf.plain_attention import PlainAttention, Sizes, is_short
 from rlvrlab.engines.hf.stacked import Part
+from rlvrlab.engines.hf.weights import class_of
 
 KINDS = {"LlamaDecoderLayer", "MistralDecoderLayer", "Qwen2DecoderLayer"}
 """Blocks of two norms, rotary attention with biases at most, and SwiGLU."""
@@ -81,7 +82,7 @@ def take_over(model: Any) -> int:
     """Give a model's blocks these functions; how many there are."""
     count = 0
     for module in model.modules():
-        if type(module).__name__ in KINDS and _suits(module):
+        if class_of(module) in KINDS and _suits(module):
             module.forward = _Forward(module)
             count += 1
     return count

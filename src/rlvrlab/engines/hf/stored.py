@@ -1,0 +1,177 @@
+"""A model of the Llama family as it lies in its folder, read without Transformers, whose import takes seconds.
+
+own_model.py makes modules of it; who only draws answers takes the tensors as they are `assembled`, in the shape in
+which weights.py takes them from a model. `stored` gives None where a configuration is unusual, or where the files hold
+other tensors than exactly those that the configuration asks for: Transformers then reads the folder and says what it
+finds.
+Suffixes: T positions, D head size.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from rlvrlab import plain_files
+from rlvrlab.engines.hf.folder_files import MOST, is_positive, is_whole, read_json
+from rlvrlab.engines.hf.weights import KINDS
+from rlvrlab.errors import UserError
+
+NUMBERS = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+           "max_position_embeddings")  # fmt: skip
+"""What a configuration must state; Transformers' defaults differ from class to class."""
+MAY_STATE = ("num_key_value_heads", "head_dim")
+STORED_AS = {torch.float32, torch.bfloat16, torch.float16}
+QKV, GATES = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
+NORMS = ("input_layernorm", "post_attention_layernorm")
+
+
+class Stored(NamedTuple):
+    """A model's configuration and its tensors, which are views of the files: nothing is read before it is used."""
+
+    facts: dict[str, Any]
+    tensors: dict[str, Tensor]
+    generation: bytes | None
+    """generation_config.json, where there is one."""
+
+    def assembled(self) -> Any:
+        """The model for who draws answers."""
+        return _assembled(self.facts, self.tensors)
+
+
+def stored(folder: Path) -> Stored | None:
+    """The model in `folder`."""
+    try:
+        facts = read_json(folder / "config.json")
+        if not _is_plain(facts) or (folder / "adapter_config.json").exists():
+            return None
+        tensors = _tensors(folder)
+        wanted = _wanted(facts) if facts["num_hidden_layers"] < len(tensors) else {}
+        generation = folder / "generation_config.json"
+        generation_bytes = plain_files.read_bytes(generation) if generation.is_file() else None
+    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, SafetensorError):
+        return None
+    found = {name: (*tensor.shape,) for name, tensor in tensors.items()}
+    known = found == wanted and {tensor.dtype for tensor in tensors.values()} <= STORED_AS
+    return Stored(facts, tensors, generation_bytes) if known else None
+
+
+def _is_plain(facts: dict[str, Any]) -> bool:
+    """Is it a model whose forward pass the sampler knows from these facts alone?"""
+    stated = all(is_whole(facts.get(key), MOST[key]) for key in NUMBERS)
+    stated = stated and all(facts.get(key) is None or is_whole(facts[key], MOST[key]) for key in MAY_STATE)
+    known = facts.get("architectures") == [KINDS.get(facts.get("model_type", ""))] and facts.get("hidden_act") == "silu"
+    sliding = facts.get("sliding_window") is not None and facts.get("use_sliding_window", True)
+    sliding = sliding or "sliding_attention" in (facts.get("layer_types") or ())
+    odd = facts.get("quantization_config") or facts.get("rope_scaling") or facts.get("auto_map") or sliding
+    rope = facts.get("rope_parameters") or {}
+    parted = rope.get("partial_rotary_factor", facts.get("partial_rotary_factor"))
+    turned = rope.get("rope_type", "default") == "default" and not parted and _theta(facts) is not None
+    grouped = stated and facts["num_attention_heads"] % _kv_heads(facts) == 0
+    padded = facts.get("pad_token_id") is None or facts["pad_token_id"] in range(facts["vocab_size"])
+    return known and turned and grouped and padded and not odd and _is_eps(facts.get("rms_norm_eps"))
+
+
+def _is_eps(value: Any) -> bool:
+    return isinstance(value, float) and is_positive(value)
+
+
+def config_of(facts: dict[str, Any]) -> Any:
+    """What the engine asks a configuration for, as Transformers names it."""
+    return SimpleNamespace(
+        **{key: facts[key] for key in (*NUMBERS, "model_type", "hidden_act", "rms_norm_eps")},
+        num_key_value_heads=_kv_heads(facts),
+        head_dim=_head_dim(facts),
+        pad_token_id=facts.get("pad_token_id"),
+        tie_word_embeddings=bool(facts.get("tie_word_embeddings")),
+        rope_parameters={"rope_type": "default", "rope_theta": _theta(facts)},
+        sliding_window=None,
+        _attn_implementation="sdpa",
+    )
+
+
+def _theta(facts: dict[str, Any]) -> float | None:
+    """The base of the rotary angles, wherever this configuration states it."""
+    theta = (facts.get("rope_parameters") or {}).get("rope_theta", facts.get("rope_theta"))
+    return float(theta) if theta is not None and is_positive(theta) else None
+
+
+def _kv_heads(facts: dict[str, Any]) -> int:
+    return int(facts.get("num_key_value_heads") or facts["num_attention_heads"])
+
+
+def _head_dim(facts: dict[str, Any]) -> int:
+    return int(facts.get("head_dim") or facts["hidden_size"] // facts["num_attention_heads"])
+
+
+def _tensors(folder: Path) -> dict[str, Tensor]:
+    """All tensors by name, but for rotary frequencies, which some files hold and which are computed."""
+    found: dict[str, Tensor] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, "pt") as file:
+            for name in set(file.keys()):
+                if name in found:
+                    raise ValueError(f"{name} is there twice")
+                if not name.endswith(".rotary_emb.inv_freq"):
+                    found[name] = file.get_tensor(name)
+    return found
+
+
+def _wanted(facts: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of exactly the tensors that a model with this configuration has."""
+    kind, whole, inner = facts["model_type"], facts["hidden_size"], facts["intermediate_size"]
+    size = _head_dim(facts)
+    wide, keys = facts["num_attention_heads"] * size, _kv_heads(facts) * size
+    maps: dict[str, tuple[int, ...]] = {}
+    maps |= {"q_proj": (wide, whole), "k_proj": (keys, whole), "v_proj": (keys, whole), "o_proj": (whole, wide)}
+    attention = {f"self_attn.{name}.weight": shape for name, shape in maps.items()}
+    biased = QKV if kind == "qwen2" else (*QKV, "o_proj") if facts.get("attention_bias") else ()
+    attention |= {f"self_attn.{name}.bias": maps[name][:1] for name in biased}
+    if kind == "qwen3":
+        attention |= {f"self_attn.{name}.weight": (size,) for name in ("q_norm", "k_norm")}
+    mlp: dict[str, tuple[int, ...]] = {f"mlp.{name}.weight": (inner, whole) for name in GATES}
+    mlp["mlp.down_proj.weight"] = (whole, inner)
+    if facts.get("mlp_bias"):
+        mlp |= {f"mlp.{name}.bias": (inner,) for name in GATES} | {"mlp.down_proj.bias": (whole,)}
+    block = attention | mlp | {f"{name}.weight": (whole,) for name in NORMS}
+    ends = {"model.embed_tokens.weight": (facts["vocab_size"], whole), "model.norm.weight": (whole,)}
+    if not facts.get("tie_word_embeddings"):
+        ends["lm_head.weight"] = (facts["vocab_size"], whole)
+    layers = range(facts["num_hidden_layers"])
+    return ends | {f"model.layers.{i}.{name}": shape for i in layers for name, shape in block.items()}
+
+
+def _assembled(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
+    def part(name: str) -> Any:
+        return SimpleNamespace(weight=tensors[f"{name}.weight"], bias=tensors.get(f"{name}.bias"))
+
+    def block(name: str) -> Any:
+        normed = ("q_norm", "k_norm") if facts["model_type"] == "qwen3" else ()
+        own = {one: part(f"{name}.self_attn.{one}") for one in (*QKV, "o_proj", *normed)}
+        attention = SimpleNamespace(**own, head_dim=size, scaling=size**-0.5)
+        mlp = SimpleNamespace(**{one: part(f"{name}.mlp.{one}") for one in (*GATES, "down_proj")})
+        return SimpleNamespace(self_attn=attention, mlp=mlp, **{norm: part(f"{name}.{norm}") for norm in NORMS})
+
+    size, embedding = _head_dim(facts), part("model.embed_tokens")
+    body = SimpleNamespace(
+        embed_tokens=embedding,
+        norm=part("model.norm"),
+        layers=[block(f"model.layers.{i}") for i in range(facts["num_hidden_layers"])],
+        rotary_emb=lambda like, positions_T: _rotary(like, positions_T, _theta(facts), size),
+    )
+    head = embedding if facts.get("tie_word_embeddings") else part("lm_head")
+    return SimpleNamespace(model=body, lm_head=head, config=config_of(facts))
+
+
+def _rotary(like: Tensor, positions_T: Tensor, theta: float | None, size: int) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of all positions (1, T, D), in float32 and then rounded, as Transformers makes them."""
+    assert theta is not None
+    exponent = torch.arange(0, size, 2, dtype=torch.int64).to(like.device, torch.float32) / size
+    angle = positions_T[..., None].float() * (1.0 / theta**exponent)
+    angle = torch.cat((angle, angle), -1)
+    return angle.cos().to(like.dtype), angle.sin().to(like.dtype)
