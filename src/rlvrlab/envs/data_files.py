@@ -121,6 +121,8 @@ def read_row(row: Row, where: str, read: Callable[[Row], T]) -> T:
         raise UserError(f"{where}: {error}") from None
     except RecursionError:
         raise UserError(f"{where}: a column is nested too deeply to be read") from None
+    except (OverflowError, MemoryError):
+        raise UserError(f"{where}: a column asks for more than this machine can hold") from None
 
 
 def filled(template: str, row: Row) -> Any:

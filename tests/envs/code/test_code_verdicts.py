@@ -17,7 +17,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.workers.orders import Image
-from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
+from rlvrlab.types import TESTS_LEFT_OUT, ErrorKind, Problem, Role, Verdict, unjudged
 
 GOLDEN = Path(__file__).with_name("code_answers.jsonl")
 ROWS = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
@@ -262,7 +262,9 @@ def test_a_second_turn_quotes_nothing_another_run_may_have_left(
 
 
 def test_most_tests_limits_what_is_judged() -> None:
-    assert len(problem_of(Code(most_tests=2), "sample/sums").reference["tests"]) == 2
+    limited = problem_of(Code(most_tests=2), "sample/sums")
+    assert len(limited.reference["tests"]) == 2 and limited.meta[TESTS_LEFT_OUT] == 2
+    assert TESTS_LEFT_OUT not in problem_of(Code(most_tests=4), "sample/sums").meta
 
 
 def test_rewriting_keeps_what_a_program_does_and_changes_its_form() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,15 @@ def test_what_no_answer_can_say_is_not_asked(env: CodeReasoning) -> None:
 def test_one_is_no_yes_at_any_depth(env: CodeReasoning, result: str, wrong: str) -> None:
     problem = next(one for one in env.problems("train", 5, 0) if one.reference["result"] == result)
     assert env.verify(problem, wrong).correct is False
+
+
+def test_a_row_without_an_example_is_left_out(env: CodeReasoning) -> None:
+    row = env.shaped_row(
+        {"task_id": 1, "text": "Say it.", "code": "def f():\n    return 1", "test_list": ["assert f() == 1"]}
+    )
+    assert row is not None
+    assert (
+        env.problems_of(replace(row, examples=()), "train")
+        == env.problems_of(replace(row, solution=None), "train")
+        == []
+    )

@@ -161,7 +161,8 @@ def test_variants_are_what_they_claim_to_be_by_their_values() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("variants", "right"), [(near_misses, False), (respellings, True)])
 def test_what_is_left_to_the_worker_on_a_sample(variants: Callable[[str], Variants], right: bool) -> None:
-    pairs = [(text, gold) for gold in references() for _, text in variants(gold) if at_once(text, gold) is None]
+    golds = references() if right else random.Random(2).sample(references(), 1000)  # near-misses are many
+    pairs = [(text, gold) for gold in golds for _, text in variants(gold) if at_once(text, gold) is None]
     chosen = random.Random(0).sample(pairs, SAMPLE)
     problems = [Problem("p", "math", "math", "", {"answer": gold, "choices": 0}) for _, gold in chosen]
     verdicts = Mathematics().verify_many(

@@ -155,7 +155,7 @@ def test_more_than_a_million_problems_at_level_four_alone() -> None:
     assert texts > 19_000_000 and texts * share > 1_000_000, (texts, share)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_million_behaviours_counted_one_by_one() -> None:
     """Level 9: four statements drawn, every list statement as the fifth.
 

@@ -25,7 +25,7 @@ from rlvrlab.judge.jail.purity import is_pure
 from rlvrlab.judge.packages import check_known
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.randomness import shuffled
-from rlvrlab.types import Check, Count, ErrorKind, Positive, Problem, Role, Verdict
+from rlvrlab.types import TESTS_LEFT_OUT, Check, Count, ErrorKind, Positive, Problem, Role, Verdict
 
 CHECK_TIMEOUT_S = 0.5
 CHECK_MEMORY_MB = 256
@@ -174,6 +174,8 @@ class FileEnvironment(JudgedEnvironment, LocatedPath):
         meta: dict[str, Any]
         reference, meta = {**self.reference(row), **more}, {"solution": solution, "examples": examples}
         meta |= {"tests": dict(row.counted)} if row.counted else {}
+        left_out = len(row.tests[self.most_tests :]) if self.most_tests else 0
+        meta |= {TESTS_LEFT_OUT: left_out} if left_out else {}
         return Problem(row.id, self.name, self.name, prompt, reference, meta, role)
 
     def task(self, reference: Mapping[str, Any], tests: Sequence[Any], seconds: float | None = None) -> Task:

@@ -51,7 +51,9 @@ class CodeReasoning(FileEnvironment):
         return [row for row, verdict in tried if settled(verdict, f"{self.name}: the example of {row.id}").correct]
 
     def problems_of(self, row: CodeRow, role: Role) -> list[Problem]:
-        """One question about the row's solution."""
+        """One question about the row's solution; none where it has no solution, or no example to ask about."""
+        if row.solution is None or not row.examples:
+            return []
         if row.entry_point:
             example = example_of(row.examples[0], row.entry_point)
             if example is None or not _can_be_said(example[1]):

@@ -17,9 +17,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rlvrlab.envs.data_files import Row
-from rlvrlab.envs.graphs.graph import Graph
-from rlvrlab.envs.graphs.published_texts import graph_in
+from rlvrlab.envs.data_files import Row, json_fault
+from rlvrlab.envs.graphs.graph import Edge, Graph
+from rlvrlab.envs.graphs.published_texts import (
+    MOST_NODES,
+    Unclear,
+    amount,
+    asked_in,
+    few_nodes,
+    graph_in,
+    pairs_in,
+    quoted,
+)
 from rlvrlab.envs.graphs.tasks.base import Instance
 from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, NP, POLYNOMIAL
 
@@ -38,19 +47,18 @@ WIZ_WORDS = {
 DIRECTED = ("bipartite", "topology", "flow", "substructure")
 LOOPS_COUNT = ("GED", "MCS", "MIS", "MVC")
 """Of GraphArena's tasks, those whose answer an edge from a node to itself would change."""
+MOLECULES, WEIGHTED = ("GED", "MCS"), ("shortest", "flow")
 ENDS = {"Neighbor": ("node1", "node2"), "Distance": ("source", "target")}
-ASKED = re.compile(r"(?:common neighbors of|shortest path between) (.+) in this network")
-ROAD = re.compile(r"^(.+?) to (.+?): (\d+)\s*$", re.MULTILINE)
-EDGE = re.compile(r"\(\s*(\d+)\s*(?:,|->)\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
-LETTER_EDGE = re.compile(r"\(\s*([a-z])\s*->\s*([a-z])\s*\)")
-NODE_WEIGHT = re.compile(r"\[\s*(\d+)\s*,\s*(\d+)\s*\]")
+ASKED, IN_NETWORK = ("common neighbors of ", "shortest path between "), " in this network"
+QUERIED = ("connectivity", "shortest", "flow")
+EDGE = re.compile(r"\(\s{0,9}(\d+)\s{0,9}(?:,|->)\s{0,9}(\d+)\s{0,9}(?:,\s{0,9}(\d+)\s{0,9})?\)")
+LETTER_EDGE = re.compile(r"\(\s{0,9}([a-z])\s{0,9}->\s{0,9}([a-z])\s{0,9}\)")
+NODE_WEIGHT = re.compile(r"\[\s{0,9}(\d+)\s{0,9},\s{0,9}(\d+)\s{0,9}\]")
 PAIR = re.compile(r"node (\d+) (?:and|to) node (\d+)")
 COUNT = re.compile(r"numbered from 0 to (\d+)")
-LETTERS = re.compile(r"numbered from a to ([a-z])")
-
-
-class Unclear(Exception):
-    """The row's graph is not simple where that decides the answer: an edge twice, or from a node to itself."""
+LETTERS = re.compile(r"numbered from a to ([a-z])\b")
+MOST_GRAPH = 4_000_000
+"""Characters of a column that holds a graph as JSON."""
 
 
 class PublishedRow(NamedTuple):
@@ -71,17 +79,27 @@ def understood(row: Row) -> PublishedRow:
     Unclear where the row is well formed and asks about a graph that the tasks here have no notion of.
     """
     if "input_prompt" in row:
-        question = row["input_prompt"]
+        question = _text(row, "input_prompt")
         task = _task(row.get("task"), question, WIZ_WORDS, GRAPHWIZ)
         return PublishedRow("graphwiz", task, question, _numbered(task, question), str(row["answer"]))
     if "problem_text" in row:
         publisher, said, facts = "grapharena", row.get("task"), row
     else:
         publisher, said, facts = "npg_muse", str(row["data_source"]).partition("_")[0], row["extra_info"]
-    question = facts["problem_text"]
+    if not isinstance(facts, Mapping):
+        raise ValueError(f"column 'extra_info': an object was expected, not {type(facts).__name__}")
+    question = _text(facts, "problem_text")
     task = _task(said, question, ARENA_WORDS, (*NP, *POLYNOMIAL))
     answer = facts.get("exact_answer")
     return PublishedRow(publisher, task, question, _named(task, facts, question), "" if answer is None else str(answer))
+
+
+def _text(facts: Mapping[str, Any], column: str) -> str:
+    """A question, of a length that can be one."""
+    if not isinstance(facts[column], str):
+        raise ValueError(f"column {column!r}: a question was expected, not {type(facts[column]).__name__}")
+    asked_in(facts[column])
+    return str(facts[column])
 
 
 def _task(said: object, question: str, words: Mapping[str, str], known: Sequence[str]) -> str:
@@ -95,46 +113,109 @@ def _task(said: object, question: str, words: Mapping[str, str], known: Sequence
 
 def _named(task: str, facts: Mapping[str, Any], question: str) -> Instance:
     """An instance of GraphArena's tasks from its node-link data, or from its words where it comes without them."""
-    plain = facts["graph"] if "graph" in facts else graph_in(question)
-    plain = json.loads(plain) if isinstance(plain, str) else plain
-    if isinstance(plain, list):
+    plain = _plain(facts["graph"]) if "graph" in facts else graph_in(question, task)
+    if task in MOLECULES:
+        if not isinstance(plain, list) or len(plain) != 2:
+            raise ValueError(f"task {task} asks about two graphs, which are not there")
         return Instance(tuple([_graph(one, task)[0] for one in plain]))
+    if isinstance(plain, list):
+        raise ValueError(f"task {task} asks about one graph, and there are {len(plain)}")
     graph, places, names = _graph(plain, task)
     if task == "TSP":
         return _roads(names, question)
-    query = tuple([places[_hashable(facts[end])] for end in ENDS[task]]) if ENDS.get(task, ("?",))[0] in facts else ()
-    return Instance((graph,), names, query or _asked_about(task, question, names))
+    ends = ENDS.get(task, ())
+    if not ends or ends[0] not in facts:
+        return Instance((graph,), names, _asked_about(task, question, names))
+    return Instance((graph,), names, tuple([_place(facts[end], places, f"column {end!r}") for end in ends]))
 
 
-def _graph(plain: Mapping[str, Any], task: str) -> tuple[Graph, dict[Any, int], tuple[str, ...]]:
+def _plain(said: Any) -> Any:
+    """Node-link data of a column that holds them, or JSON of them."""
+    if not isinstance(said, str):
+        return said
+    if len(said) > MOST_GRAPH:
+        raise ValueError(f"column 'graph' has {len(said):,} characters; at most {MOST_GRAPH:,} are read")
+    try:
+        return json.loads(said)
+    except ValueError as error:
+        raise ValueError(f"column 'graph': not JSON ({json_fault(error)})") from None
+
+
+def _graph(plain: Any, task: str) -> tuple[Graph, dict[Any, int], tuple[str, ...]]:
     """The graph, the place of each node id, and the names."""
-    nodes = plain["nodes"]
+    nodes = _objects(plain, ("nodes",), "id")
+    few_nodes(len(nodes))
+    if task in MOLECULES:
+        if any(type(node["id"]) is not int for node in nodes):
+            raise ValueError("an atom of column 'graph' has an id that is no whole number")
+        nodes = sorted(nodes, key=lambda node: node["id"])
+        if [node["id"] for node in nodes] != list(range(len(nodes))):
+            raise ValueError(f"column 'graph' does not number its atoms from 0 to {len(nodes) - 1}, as answers do")
     places = {_hashable(node["id"]): place for place, node in enumerate(nodes)}
-    ends = plain["links"] if "links" in plain else plain["edges"]
-    pairs = {tuple(sorted((places[_hashable(e["source"])], places[_hashable(e["target"])]))) for e in ends}
+    if len(places) < len(nodes):
+        raise ValueError("two nodes of column 'graph' have one id")
+    ends = _objects(plain, ("links", "edges"), "source", "target")
+    pairs = {_sorted(*[_place(edge[end], places, "an edge") for end in ("source", "target")]) for edge in ends}
     if task in LOOPS_COUNT and any(u == v for u, v in pairs):
         raise Unclear
+    if task == "GED" and any("label" not in node for node in nodes):
+        raise ValueError("an atom of column 'graph' has no label")
     labels = tuple([str(node["label"]) for node in nodes]) if task == "GED" else ()
     names = tuple([str(node.get("name", node["id"])) for node in nodes])
     return Graph(len(nodes), tuple(sorted((u, v) for u, v in pairs if u != v)), labels=labels), places, names
 
 
+def _objects(plain: Any, keys: Sequence[str], *columns: str) -> Sequence[Mapping[str, Any]]:
+    """The list under the first of these keys that is there; each of its objects has these columns."""
+    key = next((key for key in keys if isinstance(plain, Mapping) and key in plain), "")
+    found = plain[key] if key else None
+    if not isinstance(found, list):
+        raise ValueError(f"column 'graph' has no list {' or '.join(map(repr, keys))}")
+    for one in found:
+        if not isinstance(one, Mapping) or any(column not in one for column in columns):
+            raise ValueError(f"column 'graph': {quoted(one)} of {key!r} has no {' and '.join(map(repr, columns))}")
+    return found
+
+
 def _hashable(node: Any) -> Any:
-    return tuple(node) if isinstance(node, list) else node
+    node = tuple(node) if isinstance(node, list) else node
+    try:
+        hash(node)
+    except TypeError:
+        raise ValueError(f"column 'graph': {quoted(node)} is no id of a node") from None
+    return node
+
+
+def _place(node: Any, places: Mapping[Any, int], whose: str) -> int:
+    """Where a node stands that something leads to."""
+    known = _hashable(node)
+    if known not in places:
+        raise ValueError(f"{whose} leads to {quoted(node)}, a node that there is not")
+    return places[known]
+
+
+def _sorted(u: int, v: int) -> Edge:
+    return min(u, v), max(u, v)
 
 
 def _roads(names: tuple[str, ...], question: str) -> Instance:
     """Distances between all airports as the question lists them."""
     place = {name: i for i, name in enumerate(names)}
-    length = {
-        (min(place[a], place[b]), max(place[a], place[b])): int(km)
-        for a, b, km in ROAD.findall(question)
-        if a in place and b in place
-    }
+    length: dict[Edge, int] = {}
+    for line in asked_in(question).split("\n"):
+        road, _, km = line.rpartition(": ")
+        a, _, b = road.partition(" to ")
+        if not (b and km.strip().isdecimal()):
+            continue
+        if a not in place or b not in place:
+            raise ValueError(f"the question has a distance of {quoted(road)}, which are not two of its airports")
+        pair = _sorted(place[a], place[b])
+        if length.setdefault(pair, found := amount(km.strip(), f"the distance {quoted(road)}")) != found:
+            raise ValueError(f"the question has two distances of {quoted(road)}")
     pairs = [(u, v) for u in range(len(names)) for v in range(u + 1, len(names))]
-    missing = [f"{names[u]} to {names[v]}" for u, v in pairs if (u, v) not in length]
+    missing = next(((u, v) for u, v in pairs if (u, v) not in length), None)
     if missing:
-        raise ValueError(f"the question has no distance for {missing[0]}")
+        raise ValueError(f"the question has no distance for {names[missing[0]]} to {names[missing[1]]}")
     return Instance((Graph(len(names), tuple(pairs), weights=tuple([length[pair] for pair in pairs])),), names)
 
 
@@ -142,11 +223,15 @@ def _asked_about(task: str, question: str, names: tuple[str, ...]) -> tuple[int,
     """The two nodes that the question names, where it names any; a name may itself hold `and`."""
     if task not in ENDS:
         return ()
-    match = ASKED.search(question)
-    pairs = [(i, j) for i, a in enumerate(names) for j, b in enumerate(names) if match and match[1] == f"{a} and {b}"]
-    if len(pairs) != 1:
+    places = {name: place for place, name in enumerate(names)}
+    found = set()
+    for line in asked_in(question).split("\n"):
+        for words in ASKED:
+            named = line.partition(words)[2].rpartition(IN_NETWORK)[0]
+            found |= {(places[u], places[v]) for u, v in pairs_in(named, places, (" and ",))}
+    if len(found) != 1:
         raise ValueError("the question does not name two of its nodes")
-    return pairs[0]
+    return found.pop()
 
 
 def _numbered(task: str, question: str) -> Instance:
@@ -156,30 +241,63 @@ def _numbered(task: str, question: str) -> Instance:
     size = COUNT.search(whole)
     if size is None:
         raise ValueError("the question does not say how many nodes there are")
-    directed = task in DIRECTED
-    graph = _edges(int(size[1]) + 1, EDGE.findall(whole.partition("edges are:")[2]), directed)
+    nodes = amount(size[1], "the number of the last node", MOST_NODES - 1) + 1
+    graph = _edges(nodes, _listed_edges(whole, EDGE), task in DIRECTED)
+    if task in WEIGHTED and graph.edges and not graph.weights:
+        raise ValueError("the question has no weights of its edges")
     if task == "triplet":
-        weight = dict(NODE_WEIGHT.findall(whole))
-        graph = graph._replace(labels=tuple([weight[str(node)] for node in range(graph.n)]))
+        graph = graph._replace(labels=_node_weights(whole, nodes))
     if task == "substructure":
         last = LETTERS.search(part)
         if last is None:
             raise ValueError("the question does not say which nodes subgraph G' has")
-        pairs = [(str(ord(a) - 97), str(ord(b) - 97), "") for a, b in LETTER_EDGE.findall(part)]
+        pairs = [(str(ord(a) - 97), str(ord(b) - 97), "") for a, b in _listed_edges(part, LETTER_EDGE)]
         return Instance((graph, _edges(ord(last[1]) - 96, pairs, directed=True)))
-    pair = PAIR.search(whole.partition("edges are:")[2])
-    query = (int(pair[1]), int(pair[2])) if pair and task in ("connectivity", "shortest", "flow") else ()
-    return Instance((graph,), query=query)
+    return Instance((graph,), query=_queried(task, whole, nodes) if task in QUERIED else ())
+
+
+def _listed_edges(text: str, form: re.Pattern[str]) -> list[Any]:
+    """All that stands in parentheses after `edges are:`; each must be an edge."""
+    _, there, listed = text.partition("edges are:")
+    if not there:
+        raise ValueError("the question does not list its edges")
+    found = form.findall(listed)
+    if len(found) != listed.count("("):
+        raise ValueError(f"the question lists {listed.count('(')} edges, of which {len(found)} can be read")
+    return found
+
+
+def _node_weights(text: str, nodes: int) -> tuple[str, ...]:
+    """The weight of each node, exactly one."""
+    listed = NODE_WEIGHT.findall(text.partition("edges are:")[0])
+    weight = {amount(node, "the number of a node"): str(amount(said, "the weight of a node")) for node, said in listed}
+    if len(listed) != nodes or sorted(weight) != list(range(nodes)):
+        raise ValueError(f"the question does not give each of its {nodes} nodes one weight")
+    return tuple([weight[node] for node in range(nodes)])
+
+
+def _queried(task: str, text: str, nodes: int) -> tuple[int, ...]:
+    """The two nodes that the question asks about."""
+    pair = PAIR.search(text.partition("edges are:")[2])
+    if pair is None:
+        raise ValueError("the question does not name two of its nodes")
+    u, v = [amount(node, "a node that is asked about", nodes - 1) for node in pair.groups()]
+    if task == "flow" and u == v:
+        raise Unclear
+    return u, v
 
 
 def _edges(size: int, found: Sequence[tuple[str, str, str]], directed: bool) -> Graph:
     weights: dict[tuple[int, int], int] = {}
     for a, b, weight in found:
-        u, v = (int(a), int(b)) if directed else sorted((int(a), int(b)))
+        u, v = amount(a, "the number of a node"), amount(b, "the number of a node")
+        u, v = (u, v) if directed else _sorted(u, v)
         if max(u, v) >= size:
             raise ValueError(f"edge ({a},{b}) leads to a node that there is not")
         if u == v or (u, v) in weights:
             raise Unclear
-        weights[u, v] = int(weight or 0)
-    given = tuple(weights.values()) if any(weight for *_, weight in found) else ()
-    return Graph(size, tuple(weights), directed, given)
+        weights[u, v] = amount(weight or "0", "the weight of an edge")
+    weighted = {bool(weight) for *_, weight in found}
+    if len(weighted) > 1:
+        raise ValueError("the question gives some edges a weight and others none")
+    return Graph(size, tuple(weights), directed, tuple(weights.values()) if True in weighted else ())

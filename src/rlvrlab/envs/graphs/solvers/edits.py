@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rlvrlab.envs.graphs.graph import Graph, members
+from rlvrlab.envs.graphs.solvers.effort import spend
 
 MAX_NODES = 300_000
 """Search nodes after which an instance counts as unproved."""
@@ -64,6 +65,7 @@ class _Search:
             self.cost, self.best = cost, tuple(self.image)
             return
         self.visited += 1
+        spend(self.n)
         if self.visited > MAX_NODES or cost + self._to_come(depth, free) >= self.cost:
             return
         node = self.order[depth]

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from rlvrlab.envs.graphs.graph import members
+from rlvrlab.envs.graphs.solvers.effort import spend
 from rlvrlab.envs.graphs.solvers.paths import components
 
 MAX_STEPS = 20_000
@@ -37,6 +38,7 @@ def hamiltonian_path(adjacency: Sequence[int]) -> Hamilton:
     def walk(v: int, left: int) -> bool:
         nonlocal steps
         steps += 1
+        spend(n)
         path.append(v)
         if not left:
             return True
@@ -71,6 +73,7 @@ def _cut(adjacency: Sequence[int]) -> str:
         return f"{ends} nodes of degree 1"
     for size in (0, 1, 2):
         for cut in combinations(range(len(adjacency)), size):
+            spend(len(adjacency))
             pieces = len(components(adjacency, everything & ~sum(1 << v for v in cut)))
             if pieces > size + 1:
                 return f"{pieces} pieces without {list(cut)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rlvrlab.envs.graphs.graph import Graph, members
+from rlvrlab.envs.graphs.solvers.effort import spend
 
 MAX_NODES = 2_000_000
 """Search nodes after which an instance counts as unproved."""
@@ -47,6 +48,7 @@ class _Search:
 
     def _extend(self, classes: list[Class]) -> None:
         self.visited += 1
+        spend(2 + len(classes))
         if len(self.pairs) > len(self.best):
             self.best = self.pairs.copy()
         bound, tightest, at = len(self.pairs), 1 << 20, 0

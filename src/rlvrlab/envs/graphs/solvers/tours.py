@@ -14,6 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvrlab.envs.graphs.solvers.effort import spend
+
 Matrix = Sequence[Sequence[int]]
 TABLE_CITIES = 12
 """Up to here the table of all subsets is the faster proof."""
@@ -132,6 +134,7 @@ class _OneTreeSearch:
         self, prices: list[float], forced: list[int], forbidden: list[int]
     ) -> tuple[float, list[tuple[int, int]]]:
         """Prim's tree over cities 1 … n-1, forced edges first, and the two shortest edges of city 0."""
+        spend(self.n * self.n)
         near, parent = [FAR * 2] * self.n, [1] * self.n
         left = list(range(2, self.n))
         edges: list[tuple[int, int]] = []
@@ -185,6 +188,7 @@ class _OneTreeSearch:
             tour.append(min(left, key=lambda city: (distance[tour[-1]][city], city)))
             left.remove(tour[-1])
         while improved:
+            spend(self.n * self.n)
             improved = False
             for i in range(self.n - 2):
                 a, b = tour[i], tour[i + 1]
