@@ -84,14 +84,16 @@ def over_seeds(exams: Exams, data: str, measure: str, before: str, after: str) -
         return None
     before_SP, after_SP = (np.array([exams.scores(data, measure, arm) for arm in arms]) for arms in (earlier, later))
     per_seed = after_SP.mean(axis=1) - before_SP.mean(axis=1)
-    mean = float(per_seed.mean())
-    told = points(mean)
-    if len(per_seed) == 3:
-        half = T_2DF * float(per_seed.std(ddof=1)) / sqrt(3)
-        told += f" [{points(mean - half)}, {points(mean + half)}]"
+    told = over_three(per_seed) if len(per_seed) == 3 else points(float(per_seed.mean()))
     found = compare_seeds(before_SP, after_SP, paired=paired)
     only = " problems only" if found.seeds == (1, 1) else ""
     return OverSeeds(list(per_seed), told, f"[{points(found.low)}, {points(found.high)}]{only}")
+
+
+def over_three(per_seed: Sequence[float] | Floats) -> str:
+    """Mean of three seeds' differences, with its interval by Student's t."""
+    mean, half = float(np.mean(per_seed)), T_2DF * float(np.std(per_seed, ddof=1)) / sqrt(3)
+    return f"{points(mean)} [{points(mean - half)}, {points(mean + half)}]"
 
 
 def points(share: float) -> str:

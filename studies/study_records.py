@@ -2,17 +2,23 @@
 
     python studies/study_records.py keep experiments/studies/NAME studies/…/results
     python studies/study_records.py check studies/…/results/NAME.study.json
+    python studies/study_records.py again studies/…/results/NAME.study.json
 
 `keep` writes NAME.study.json (the study's own document: every trial, decision and look at test problems, with seeds)
 and NAME.scores.json (metric -> trial -> score of every problem, in one order for all trials). `check` compares the arms
 again from the scores, prints each stage's arms as Markdown rows, the outcome of each decision and the differences on
-test problems, and fails where a decision or a difference would be another one today.
+test problems, and fails where a decision, a difference or what a comparison could have shown would be another one
+today. `again` writes what the comparisons could have shown, and which size would decide, anew.
 """
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +26,14 @@ import numpy as np
 
 from rlvrlab.evals.statistics import compare_seeds, estimate
 from rlvrlab.study.board import Board
+from rlvrlab.study.caveats import unseen
 from rlvrlab.study.folder import find_study
 from rlvrlab.study.measures import describe, is_cost
 from rlvrlab.study.schema import Select
-from rlvrlab.study.select import Candidate, choose
+from rlvrlab.study.select import Candidate, Contest, Recommendation, choose
+from rlvrlab.study.views import FINAL
+
+ENOUGH = re.compile(r"about [^;]* would decide it|no affordable number [^;]* would decide a difference this small")
 
 
 def keep(folder: Path, target: Path) -> None:
@@ -43,19 +53,30 @@ def keep(folder: Path, target: Path) -> None:
     (target / f"{made['name']}.scores.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
+def write_power(path: Path) -> None:
+    """Put what the comparisons could have shown into the record, where it is another one today."""
+    made, scores = read(path)
+    again = with_power(made, scores)
+    if list(power_differs(made, again)):
+        path.write_text(json.dumps(again, indent=1, ensure_ascii=False) + "\n")
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document and the scores beside it."""
+    scores = path.with_name(path.name.replace(".study.", ".scores."))
+    return json.loads(path.read_text()), json.loads(scores.read_text())
+
+
 def check(path: Path) -> int:
     """Print what was found and whether the same decisions follow from the scores."""
-    made = json.loads(path.read_text())
-    scores = json.loads(path.with_name(path.name.replace(".study.", ".scores.")).read_text())
+    made, scores = read(path)
     wrong = 0
     for stage in made["stages"]:
         for arm in stage["arms"]:
             print(f"| {stage['name']} | {arm['name']} | {' | '.join(cells(arm, scores))} |")
         decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
         if decision is not None and len(decision["candidates"]) > 1:
-            rule = Select(rule=decision["rule"], alpha=decision["alpha"], margin=decision["margin"],
-                          extend=decision["looks"] - 1, cost=decision["cost"])  # fmt: skip
-            again = choose(rule, weights(decision, stage, made), rivals(decision, scores), len(stage["arms"]))
+            again = decided(decision, stage, made, scores)
             same = (again.chosen, again.outcome) == (decision["recommended"], decision["outcome"])
             wrong += not same
             print(
@@ -65,9 +86,79 @@ def check(path: Path) -> int:
             words, same = on_test(one, stage, scores)
             wrong += not same
             print(words + ("" if same else " (RECORDED OTHERWISE)"))
+    wrong += len(unlike := list(power_differs(made, with_power(made, scores))))
+    print("".join(f"{line} (RECORDED OTHERWISE)\n" for line in unlike), end="")
     looks = made["test_looks"]
     print(f"seeds {made['seeds']}; looks at test problems: {len(looks)}; code of commit {made['code']['commit']}")
     return wrong
+
+
+def decided(
+    decision: dict[str, Any], stage: dict[str, Any], made: dict[str, Any], scores: dict[str, Any]
+) -> Recommendation:
+    """The same decision from the scores."""
+    return choose(rule_of(decision), weights(decision, stage, made), rivals(decision, scores), len(stage["arms"]))
+
+
+def rule_of(decision: dict[str, Any]) -> Select:
+    """The rule that a decision was made by."""
+    return Select(rule=decision["rule"], alpha=decision["alpha"], margin=decision["margin"],
+                  extend=decision["looks"] - 1, cost=decision["cost"])  # fmt: skip
+
+
+def with_power(made: dict[str, Any], scores: dict[str, Any]) -> dict[str, Any]:
+    """The document with what its comparisons could have shown, worked out from the scores."""
+    made = copy.deepcopy(made)
+    stages = {stage["name"]: stage for stage in made["stages"]}
+    for decision in made["decisions"]:
+        if len(decision["candidates"]) < 2:
+            continue
+        found = decided(decision, stages[decision["stage"]], made, scores)
+        take_power(decision["comparisons"], [one.plain() for one in found.comparisons])
+        sizes = ENOUGH.search(found.words)
+        decision["words"] = ENOUGH.sub(sizes[0] if sizes else "", decision["words"])
+        for caveat in made["caveats"]:
+            if caveat["kind"] == "power" and caveat["stages"] == [decision["stage"]]:
+                caveat["text"] = f"{decision['stage']}: {unseen(decision['comparisons'])}"
+    rules = {decision["stage"]: rule_of(decision) for decision in made["decisions"]}
+    for stage in made["stages"]:
+        rule = rules.get(stage["name"].removeprefix(f"{FINAL}_"), Select())
+        for row in stage.get("comparisons", ()):
+            take_power([row], [compared_on_test(row, stage, rule, scores)])
+    return made
+
+
+def compared_on_test(
+    row: dict[str, Any], stage: dict[str, Any], rule: Select, scores: dict[str, Any]
+) -> dict[str, Any]:
+    """A comparison on test problems again, by the rule of the stage whose winner was examined."""
+    metric, arms = row["metric"], stage["arms"]
+    candidates = [Candidate(a["name"], tuple(a["trials"]), {metric: named(metric, a, scores)}, {}) for a in arms]
+    contest = Contest(rule, {metric: 1.0}, candidates, len(arms))
+    return contest.versus(metric, row["arm"], [row["versus"]])[0].plain()
+
+
+def take_power(recorded: list[dict[str, Any]], found: list[dict[str, Any]]) -> None:
+    """Put the two numbers that follow from power in the place of the recorded ones."""
+    for old, new in zip(recorded, found, strict=True):
+        assert (old["metric"], old["versus"]) == (new["metric"], new["versus"])
+        old |= {"detectable": new["detectable"], "enough": new["enough"]}
+
+
+def power_differs(one: dict[str, Any], other: dict[str, Any]) -> Iterator[str]:
+    """Comparisons, sentences and caveats that tell another power, in words; scores are kept with four digits."""
+    for old, new in zip(one["decisions"] + one["stages"], other["decisions"] + other["stages"], strict=True):
+        for was, now in zip(old.get("comparisons", ()), new.get("comparisons", ()), strict=True):
+            then, today = (math.inf if row["detectable"] is None else row["detectable"] for row in (was, now))
+            if was["enough"] != now["enough"] or not math.isclose(then, today, abs_tol=1e-3):
+                yield f"{now['arm']} − {now['versus']}: shown from {now['detectable']}, enough: {now['enough']}"
+    for key, words in (("decisions", "words"), ("caveats", "text")):
+        yield from (new[words] for old, new in zip(one[key], other[key], strict=True) if old[words] != new[words])
+
+
+def named(metric: str, arm: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, float]]:
+    """Problem -> score, for each trial of an arm."""
+    return [{str(k): value for k, value in enumerate(scores[metric][trial])} for trial in arm["trials"]]
 
 
 def on_test(recorded: dict[str, Any], stage: dict[str, Any], scores: dict[str, Any]) -> tuple[str, bool]:
@@ -107,15 +198,17 @@ def rivals(decision: dict[str, Any], scores: dict[str, Any]) -> list[Candidate]:
     made = []
     for one in decision["candidates"]:
         sampled = [metric for metric in one["metrics"] if not is_cost(metric)]
-        columns = {m: [dict(enumerate(scores[m][trial])) for trial in one["trials"]] for m in sampled}
         costs = {m.partition(".")[2]: one["metrics"][m] for m in one["metrics"] if is_cost(m)}
-        named = {m: [{str(k): v for k, v in column.items()} for column in own] for m, own in columns.items()}
-        made.append(Candidate(one["arm"], tuple(one["trials"]), named, costs | {decision["cost"]: one["cost"]}))
+        columns = {metric: named(metric, one, scores) for metric in sampled}
+        made.append(Candidate(one["arm"], tuple(one["trials"]), columns, costs | {decision["cost"]: one["cost"]}))
     return made
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "keep":
         keep(Path(sys.argv[2]), Path(sys.argv[3]))
+    elif sys.argv[1] == "again":
+        for name in sys.argv[2:]:
+            write_power(Path(name))
     else:
         sys.exit(1 if sum(check(Path(name)) for name in sys.argv[2:]) else 0)

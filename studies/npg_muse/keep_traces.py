@@ -2,7 +2,8 @@
 
 RAW/runs/JOB holds one run each and RAW/jobs/JOB.json how it was started and whether time cut it; without words they are
 graphs0=s0, graphs1=s1 and graphs2=s2, three seeds. Written is results/NAME.json, which exam_tables.py and
-traces_tables.py read: outcomes, curves, kinds of errors and how many neighbours the traces name, but no answer.
+traces_tables.py read: outcomes, curves, kinds of errors, how many neighbours the traces name, and the shares of answers
+drawn at T = 1 where a card has them (`eval.test_n`), but no answer.
 Seconds are those of the updates; examinations are not in them.
 """
 
@@ -42,6 +43,13 @@ def neighbours_named(answers: list[dict[str, Any]]) -> dict[str, float]:
     return {task: round(sum(counts) / len(counts), 3) for task, counts in sorted(found.items()) if counts}
 
 
+def drawn(card: dict[str, Any]) -> dict[str, float]:
+    """Of answers drawn at T = 1: how many a problem, the share right, and of problems that any of them solves."""
+    metrics = card["metrics"]
+    most = max((int(key[5:]) for key in metrics if re.fullmatch(r"pass@\d+", key)), default=0)
+    return {"n": most, "mean": metrics["mean_at_n"], "any": metrics[f"pass@{most}"]} if "mean_at_n" in metrics else {}
+
+
 def parts_of_job(raw: Path, name: str, arm: str) -> Iterator[Part]:
     """Every phase of one run with its card; the card before training comes as `base`."""
     job = json.loads((raw / f"jobs/{name}.json").read_text(encoding="utf-8"))
@@ -66,7 +74,7 @@ def main() -> None:
     parts = [part for name, arm in jobs for part in parts_of_job(Path(sys.argv[1]), name, arm)]
     made = kept(parts, {}, AGAINST)
     for part in parts:
-        made["arms"][part.name]["neighbours"] = neighbours_named(part.answers)
+        made["arms"][part.name] |= {"neighbours": neighbours_named(part.answers), "drawn": drawn(part.card)}
     shared = sorted(set.intersection(*(set(part.card["outcomes"]) for part in parts)))
     made["levels"] = {"np": [int(name.split(":")[1]) for name in shared]}
     save(HERE / "results" / f"{sys.argv[2]}.json", made)

@@ -1,8 +1,9 @@
 """Tables of the runs on solver traces: python studies/npg_muse/traces_tables.py [FILE.json]
 
 Reads results/qwen_traces.json or the file named (made by keep_traces.py). What exam_tables.py prints of it comes first;
-trainings that time cut are in no difference. Then by task and level, how training went, how far sampler and trainer
-were apart and how many neighbours the traces name where that was recorded, and what kind of error the answers are.
+trainings that time cut are in no difference. Then answers drawn at T = 1 where there are some, by task and level, how
+training went, how far sampler and trainer were apart and how many neighbours the traces name where that was recorded,
+and what kind of error the answers are.
 Where the test problems are of the levels of results/qwen_coder.json, SFT without traces stands beside SFT with them.
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
-from exam_tables import Exams, arm_table, difference_table, label, markdown, points  # noqa: E402
+from exam_tables import Exams, arm_table, difference_table, label, markdown, over_three, points  # noqa: E402
 
 TRACES, WITHOUT = (HERE / "results" / f"{name}.json" for name in ("qwen_traces", "qwen_coder"))
 FORMS = {"right": "{:.3f}", "dead_groups": "{:.2f}", "entropy": "{:.3f}", "grad_norm": "{:.2f}", "tokens": "{:.0f}",
@@ -31,6 +32,24 @@ LEVELS_WITHOUT = {1, 2}
 def named(exams: Exams, arm: str) -> str:
     """An arm in words, marked where time cut it."""
     return label(arm) + (" (cut by time)" if exams.arms[arm].get("cut") else "")
+
+
+def drawn(exams: Exams) -> str:
+    """Test answers drawn at T = 1, after SFT and GRPO: the share right, and of problems that any of them solves."""
+    found = {arm: facts["drawn"] for arm, facts in exams.arms.items() if facts.get("drawn")}
+    rows: list[list[str]] = []
+    gains: dict[str, list[float]] = {"mean": [], "any": []}
+    for after in (arm for arm in exams.whole("grpo") if arm in found):
+        first, last = found[after.replace("grpo", "sft")], found[after]
+        cells = []
+        for key, own in gains.items():
+            own.append(last[key] - first[key])
+            cells.append(f"{100 * first[key]:.1f} → {100 * last[key]:.1f} ({points(own[-1])})")
+        rows.append([named(exams, after), *cells])
+    if len(rows) == 3:
+        rows.append(["mean [95 %, t over three seeds]", *map(over_three, gains.values())])
+    n = max((one["n"] for one in found.values()), default=0)
+    return markdown([f"{n} answers a test problem, drawn at T = 1", "right, %", f"pass@{n}, %"], rows) if rows else ""
 
 
 def by_level(exams: Exams, levels: list[int]) -> str:
@@ -128,8 +147,8 @@ def tables(path: Path) -> list[str]:
     """All tables of a file."""
     made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     exams, without, levels = Exams(path), Exams(WITHOUT), made["levels"]["np"]
-    shown = [arm_table(exams), difference_table(exams), by_level(exams, levels), training(exams), by_tens(exams)]
-    shown += [apart(exams), neighbours(exams), errors(exams)]
+    shown = [arm_table(exams), difference_table(exams), drawn(exams), by_level(exams, levels), training(exams)]
+    shown += [by_tens(exams), apart(exams), neighbours(exams), errors(exams)]
     if set(levels) == LEVELS_WITHOUT:
         shown += [beside_without(exams, without), tasks_beside_without(exams, without)]
     return [table for table in shown if table]

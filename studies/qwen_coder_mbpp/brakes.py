@@ -1,4 +1,4 @@
-"""Question 2 of README.md: what slows the collapse of the entropy? Its tables, from results/ and results/round2/.
+"""Question 2 (rounds/02_entropy.md): what slows the collapse of the entropy? Its tables, from results/ and round2/.
 
 `python studies/qwen_coder_mbpp/recompute.py` prints them. One or two seeds per variant: differences are given seed by
 seed, with intervals for new problems only, and no p.

@@ -63,7 +63,7 @@ def test_the_sentence_follows_the_paired_difference_on_test_problems(
     [
         (55, "good", "Yes, over all phases"),
         (20, "unclear", "Yes over all phases, but grpo lowered it"),
-        (41, "unclear", "Yes over all phases, but grpo added nothing beyond chance"),
+        (41, "unclear", "Yes over all phases, but grpo is not shown to add anything"),
     ],
 )
 def test_a_sum_of_phases_is_no_answer_about_one_of_them(tmp_path, after: int, tone: str, word: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -154,6 +155,11 @@ def test_what_is_told_of_skills_has_the_intervals_of_its_table(folder: Path) -> 
     changes = [f"{skill} {100 * float(row['change']):+.1f} [" for skill, row in rows.items()]
     assert all(f"{one}{100 * float(rows[one[0]]['change_low']):+.1f}, " in told for one in changes)
     assert "ends at 37.5 % [" in told and "learning 40.0 % [" in told and "backward transfer -5.0 [-18.3, +8.6]" in told
+    metrics = {row["metric"]: float(row["value"]) for row in table(folder, "retention_metrics")}
+    assert (
+        metrics["backward_transfer"] == pytest.approx(-0.05) and {"forward_transfer", "oscillation"} <= metrics.keys()
+    )
+    assert f"forward transfer {100 * metrics['forward_transfer']:+.1f}" in told
 
 
 def test_what_a_guard_did_is_told_in_numbers(folder: Path) -> None:
@@ -171,6 +177,22 @@ def test_what_a_guard_did_is_told_in_numbers(folder: Path) -> None:
         "most by 0.8 of the step's length. The most that a step was expected to cost a protected skill (to first "
         "order, in its objective) is 0.02: a, step 20, where 0.02 was allowed."
     ) in (folder / "EXPERIMENT.md").read_text()
+
+
+@pytest.mark.parametrize(("held", "told"), [
+    (lambda step: float(step > 10), "**Guard** (l2). It held 1 skill at most, in 10 of 20 steps."),
+    (lambda step: 0.0, "**Guard** (l2). No step had a skill that it protects, so it did nothing."),
+])  # fmt: skip
+def test_a_guard_that_bends_no_step_says_when_it_held_something(folder: Path, held: Any, told: str) -> None:
+    log, rows = folder / "logs/metrics.jsonl", metrics()
+    for row in rows[1:]:
+        row |= {"guard/protected": held(row["step"])}
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = {"schema": 1, "recipe": RECIPE | {"guard": {"type": "l2"}}, "changed": {}, "origins": {}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert {"guard.csv", "guard.svg"} <= {path.name for path in write_story(folder)}
+    said = (folder / "EXPERIMENT.md").read_text()
+    assert told in said and "without `[guard]` (`rlvr compare`)" in said
 
 
 def test_a_rounding_error_is_no_cost_of_a_guarded_step(folder: Path) -> None:

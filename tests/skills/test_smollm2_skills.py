@@ -125,7 +125,7 @@ def test_rounds_are_told_apart_in_one_file_of_lines(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", ROUNDS)
+@pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_every_arm_runs_on_nano_from_one_start(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="nano needs torch")
     monkeypatch.setattr(smollm2_arms, "KEPT", tmp_path / "kept.jsonl")

@@ -1,4 +1,4 @@
-"""studies/qwen_coder_mbpp: its README says what its result files say, and its recipes are what ran."""
+"""studies/qwen_coder_mbpp: its README and rounds say what its result files say, and its recipes are what ran."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ STUDY = Path(__file__).parents[2] / "studies" / "qwen_coder_mbpp"
 sys.path.insert(0, str(STUDY))
 script = runpy.run_path(str(STUDY / "recompute.py"))
 README = (STUDY / "README.md").read_text()
+ROUNDS = "".join(path.read_text() for path in sorted((STUDY / "rounds").glob("*.md")))
 VARIANTS = ("kl", "refill", "entropy", "lowrate", "minibatches", "clip_higher", "hot", "pass_ratio")
 
 
@@ -25,8 +26,8 @@ def results():
 
 
 def test_headline_numbers(results) -> None:
-    """The three of the README's answer: MBPP greedy, MBPP and HumanEval at T = 1, each grpo − random over seeds."""
-    answer = README[README.index("**Answer.**") : README.index("## Commands")]
+    """Those of the README: MBPP greedy, MBPP and HumanEval at T = 1, each grpo − random over seeds."""
+    answer = README[README.index("- **On MBPP, yes**") : README.index("- **Corrected for")]
     stated = re.findall(r"\+?(\d+\.\d)(?: points[^[]*)? \[\+(\d+\.\d), \+(\d+\.\d)\]", re.sub(r"\s+", " ", answer))
     assert [tuple(map(float, one)) for one in stated] == [
         tuple(round(100 * value, 1) for value in (over.mean, over.mean - over.half, over.mean + over.half))
@@ -39,22 +40,23 @@ def printed(results) -> dict[str, list[str]]:
     return dict((*script["tables"](results), *script["brake_tables"](script["Brakes"]())))
 
 
-def test_every_row_of_the_tables_stands_in_the_readme(printed) -> None:
-    stated = set(README.splitlines())
+def test_every_row_of_the_tables_stands_in_a_round(printed) -> None:
+    stated = set(ROUNDS.splitlines())
     assert {title: [row for row in rows if row not in stated] for title, rows in printed.items()} == {
         title: [] for title in printed
     }
 
 
-def test_the_readme_has_no_other_table_rows(printed) -> None:
+def test_the_rounds_have_no_other_table_rows(printed) -> None:
     """A line that recompute.py does not print would not be noticed otherwise."""
     assert len(printed) == 13
-    assert sum(line.startswith("|") for line in README.splitlines()) == sum(map(len, printed.values()))
+    assert sum(line.startswith("|") for line in ROUNDS.splitlines()) == sum(map(len, printed.values()))
 
 
 def test_second_answer(printed) -> None:
     """The gains of KL in pass@16 and its loss at T = 1 on MBPP are the extremes of the table of pairs."""
-    answer = re.sub(r"\s+", " ", README[README.index("**Answer 2.**") : README.index("## Commands")])
+    text = (STUDY / "rounds" / "02_entropy.md").read_text()
+    answer = re.sub(r"\s+", " ", text[text.index("**Result.**") : text.index("## What was run")])
     rows = [row.split(" | ") for row in printed["Question 2: against grpo of the same seed, in points"]]
     changes = [[cell.split(" [")[0] for cell in row[1:]] for row in rows if row[0].startswith("| kl ")]
     reach = sorted(float(row[column]) for row in changes for column in (2, 5))
@@ -90,7 +92,7 @@ def test_recipes_are_what_ran(recipe, differs) -> None:
     ran = json.loads((STUDY / "results" / "grpo_s0.config.json").read_text())["recipe"]
     resolved = load_recipe(STUDY / f"{recipe}.toml", [])
     now = resolved.config()["recipe"]
-    for table in ("env", "data", "rollout"):
+    for table in ("env", "data", "rollout", "entropy"):
         for key in now[table].keys() - ran[table].keys():
             assert resolved.origins[f"{table}.{key}"] == "default"
             now[table].pop(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import numpy as np
 import pytest
 from own_statistics import Expected, arm_interval
 
-RECORDS = sorted(Path(__file__).parents[2].glob("studies/*/results/*.study.json"))
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "studies"))
+import study_records  # noqa: E402
+
+RECORDS = sorted(ROOT.glob("studies/*/results/*.study.json"))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -66,3 +71,24 @@ def test_every_decision_takes_what_its_rule_says(path: Path) -> None:
         best = max(one["candidates"], key=lambda rival: rival["score"])
         if one["rule"] == "weighted" and one["outcome"] == "undecided" and len(one["candidates"]) > 1:
             assert one["recommended"] == best["arm"], "an undecided stage goes on with the highest mean"
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_what_could_have_been_shown_follows_from_the_scores(path: Path) -> None:
+    made, scores = read(path)
+    assert list(study_records.power_differs(made, study_records.with_power(made, scores))) == []
+
+
+def test_a_record_that_tells_another_power_is_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = next(path for path in RECORDS if path.name == "paper_a_code.study.json")
+    made, scores = read(source)
+    kept = tmp_path / source.name
+    kept.with_name("paper_a_code.scores.json").write_text(json.dumps(scores), encoding="utf-8")
+    right = made["decisions"][0]["comparisons"][0]["detectable"]
+    made["decisions"][0]["comparisons"][0]["detectable"] = 0.8 * right
+    kept.write_text(json.dumps(made), encoding="utf-8")
+    assert study_records.check(kept) == 1 and "RECORDED OTHERWISE" in capsys.readouterr().out
+    study_records.write_power(kept)
+    assert study_records.check(kept) == 0
+    again = json.loads(kept.read_text(encoding="utf-8"))
+    assert again["decisions"][0]["comparisons"][0]["detectable"] == pytest.approx(right, abs=1e-3)

@@ -29,7 +29,10 @@ def made(name: str) -> dict[str, Any]:
 
 
 def page(name: str) -> str:
-    return (files()[name].parent / "README.md").read_text(encoding="utf-8")
+    """The README of the study and its rounds."""
+    folder = files()[name].parent
+    pages = (folder / "README.md", *sorted(folder.glob("rounds/*.md")))
+    return "\n".join(one.read_text(encoding="utf-8") for one in pages)
 
 
 def test_every_study_but_a_plan_has_a_record() -> None:

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "studies"), str(ROOT / "studies" / "npg_muse")]
 import keep_traces  # noqa: E402
@@ -74,3 +76,15 @@ def test_neighbours_are_counted_in_lines_that_list_them_and_nowhere_else() -> No
     rows = [{"problem": name, "answer": answer} for name, answer in answers.items()]
     assert keep_traces.neighbours_named(rows) == {"GED": 1.0, "MIS": 1.5}, "a task without such lines has no mean"
     assert traces_tables.neighbours(EXAMS) == "", "nothing was recorded there"
+
+
+def test_answers_drawn_at_random_are_told_beside_the_greedy_ones() -> None:
+    path = traces_tables.TRACES.with_name("qwen_traces_held.json")
+    arms = json.loads(path.read_text(encoding="utf-8"))["arms"]
+    gains = [arms[f"grpo_s{seed}"]["drawn"]["mean"] - arms[f"sft_s{seed}"]["drawn"]["mean"] for seed in (3, 4, 5)]
+    quantile = 0.95 / np.sqrt(2 * 0.975 * 0.025)  # Student's t with two degrees of freedom has a closed form
+    half = quantile * np.std(gains, ddof=1) / np.sqrt(3)
+    low, high = np.mean(gains) - half, np.mean(gains) + half
+    last = traces_tables.drawn(Exams(path)).splitlines()[-1]
+    assert last.split(" | ")[1] == f"+{100 * np.mean(gains):.1f} [+{100 * low:.1f}, +{100 * high:.1f}]"
+    assert traces_tables.drawn(EXAMS) == ""  # no answers were drawn in that round

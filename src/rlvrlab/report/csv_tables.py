@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.evals.metrics import grouped
+from rlvrlab.record.files import write_atomically
 from rlvrlab.record.run import rollout_files
 from rlvrlab.report.follow import Follower, Row
 from rlvrlab.report.names import file_stem
@@ -47,7 +48,7 @@ def write_tables(document: Mapping[str, Any], paths: Path | Sequence[Path], fold
         if lines:
             folder.mkdir(parents=True, exist_ok=True)
             written.append(folder / f"{name}.csv")
-            written[-1].write_text(as_csv(head, lines), encoding="utf-8", newline="")
+            write_atomically(written[-1], as_csv(head, lines))
     return written
 
 

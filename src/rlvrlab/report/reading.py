@@ -21,7 +21,7 @@ from rlvrlab.record.files import refuse_schema
 
 Section = dict[str, Any]
 Fact = dict[str, Any]
-STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RuntimeError)
 """What code raises when it meets contents it did not expect: a record by another version or another program."""
 NEEDED = {"skill", "correct", "reward", "error"}
 TEXTS, TOKENS = b', "prompt": ', b', "tokens": ['
@@ -55,6 +55,14 @@ class Folder:
         if entry not in self.missing:
             self.missing.append(entry)
 
+    def inside(self, name: Any) -> Path | None:
+        """The folder of that name, links followed; None where it lies elsewhere, or no such folder can be had."""
+        try:
+            path = (self.root / name).resolve()
+            return path if path.is_dir() and path.is_relative_to(self.root.resolve()) else None
+        except (OSError, TypeError, ValueError, RuntimeError):  # too long a name, no text, a NUL in it, a loop of links
+            return None
+
     def table(self, name: str, why: str = "not there") -> dict[str, Any]:
         """A JSON object; empty where there is none."""
         value = self.value(name, why)
@@ -70,7 +78,7 @@ class Folder:
             if why:
                 self.miss(name, why)
         except (OSError, ValueError, RecursionError) as error:
-            self.miss(name, f"cannot be read ({_short(error)})")
+            self.miss(name, f"cannot be read ({short(error)})")
         return None
 
     def lines(self, name: str, why: str = "not there") -> list[Line]:
@@ -82,7 +90,7 @@ class Folder:
                 self.miss(name, why)
             return []
         except OSError as error:
-            self.miss(name, f"cannot be read ({_short(error)})")
+            self.miss(name, f"cannot be read ({short(error)})")
             return []
         rows, lines = [], data.split(b"\n")
         for number, line in enumerate(lines, 1):
@@ -106,7 +114,7 @@ class Folder:
         try:
             section = make()
         except (LabError, OSError, *STRANGE) as error:
-            self.miss(what, f"could not be shown: unexpected contents ({_short(error)})")
+            self.miss(what, f"could not be shown: unexpected contents ({short(error)})")
             return []
         return [section] if section is not None else []
 
@@ -157,7 +165,8 @@ def words(value: Any, longest: int = 400) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _short(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """What an error says, for a line among others: it may quote all of a damaged file."""
     return words(f"{type(error).__name__}: {error}", 120)
 
 

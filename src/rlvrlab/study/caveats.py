@@ -84,11 +84,14 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
         add("excluded", f"{view.name}: no finished trial, not compared: {', '.join(missing)}")
     if short:
         add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
-    undecided = [one for one in decision["comparisons"] if one["outcome"] == "undecided" and one["problems"]]
-    least = [one["detectable"] for one in undecided]
-    if None in least:
-        add("power", f"{view.name}: undecided; with so few seeds no difference, however large, is seen 4 times in 5")
-    elif least:
-        text = f"undecided; differences below {max(least):.3g} could not have been seen 4 times in 5"
-        add("power", f"{view.name}: {text}")
+    if words := unseen(decision["comparisons"]):
+        add("power", f"{view.name}: {words}")
     return rows
+
+
+def unseen(comparisons: list[dict[str, Any]]) -> str:
+    """Which differences the undecided comparisons could not have shown; nothing where all are decided."""
+    least = [one["detectable"] for one in comparisons if one["outcome"] == "undecided" and one["problems"]]
+    if None in least:
+        return "undecided; with so few seeds no difference, however large, is seen 4 times in 5"
+    return f"undecided; differences below {max(least):.3g} could not have been seen 4 times in 5" if least else ""

@@ -13,6 +13,7 @@ from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.final import read_looks
 from rlvrlab.report.gather.intervals import interval
+from rlvrlab.report.reading import Folder
 from rlvrlab.report.story.part import as_csv
 from rlvrlab.skills.metrics import limits
 from rlvrlab.study.board import Board
@@ -75,7 +76,8 @@ def test_looks(board: Board, survey: Survey) -> list[dict[str, Any]]:
     for name, (trial, _) in survey.wanted.items():
         result = (board.states.get(name) or TrialState()).result
         if result:
-            looks = read_looks(board.folder / "trials" / name / result["run"])
+            run = Folder(board.folder / "trials" / name).inside(result["run"])
+            looks = read_looks(run) if run else []
             own = {"trial": name, "seed": trial.seed}
             rows += [{**own, **one, "where": one["where"].removeprefix(home)} for one in looks]
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from rlvrlab import plain_files
-from rlvrlab.errors import UserError
+from rlvrlab.errors import RunError, UserError
 from rlvrlab.plain_files import parsed
 from rlvrlab.record.files import (
     Lines,
@@ -137,6 +138,8 @@ class StudyFolder:
 
     def __init__(self, path: Path, file: StudyFile) -> None:
         self.path = path.resolve()
+        for log in (EVENTS, DECISIONS):
+            _log(self.path / log)
         if (self.path / ORIGIN).is_file():  # two studies in one folder would take each other's decisions for their own
             before, text = _origin(self.path), self.path / TEXT
             same_text = text.is_file() and text.read_text(encoding="utf-8") == file.text
@@ -155,8 +158,7 @@ class StudyFolder:
         except OSError as error:
             raise UserError(f"{path}: cannot be made ({error.strerror}); choose another output") from None
         self.lock = Lock(self.path)
-        self._events = Lines(self.path / EVENTS)
-        self._decisions = Lines(self.path / DECISIONS)
+        self._events, self._decisions = Lines(self.path / EVENTS), Lines(self.path / DECISIONS)
         write_atomically(self.path / TEXT, file.text)
         write_json(self.path / ORIGIN, {"name": file.study.name, "file": str(file.path.resolve())})
 
@@ -189,10 +191,18 @@ class StudyFolder:
         self.lock.release()
 
 
+def _log(path: Path) -> Path:
+    """A log's path, if there is a file or nothing; a pipe, a folder or a link into nowhere is damage to the study."""
+    if os.path.lexists(path) and not path.is_file():
+        remedy = "put back the file that the study wrote, or begin it anew in another folder"
+        raise RunError(f"{path}: the study is damaged, this is no file; {remedy}")
+    return path
+
+
 def read_states(path: Path) -> dict[str, TrialState]:
     """From the events, and from the trials' own results: a result that was written counts, whoever saw it."""
     states: dict[str, TrialState] = {}
-    for number, row in numbered_lines(path / EVENTS):
+    for number, row in numbered_lines(_log(path / EVENTS)):
         where = f"{path / EVENTS}:{number}"
         refuse_other(Event, row, where)
         if "trial" not in row:
@@ -221,7 +231,7 @@ def read_decisions(path: Path) -> list[dict[str, Any]]:
 
     Those of an earlier version, which knew no outcomes, are left out: they are made again.
     """
-    rows = [(number, row) for number, row in numbered_lines(path / DECISIONS) if "outcome" in row]
+    rows = [(number, row) for number, row in numbered_lines(_log(path / DECISIONS)) if "outcome" in row]
     for number, row in rows:
         refuse_other(Decision, row, f"{path / DECISIONS}:{number}")
     return [row for _, row in rows]

@@ -22,6 +22,7 @@ from rlvrlab.study.document import write_document
 from rlvrlab.study.folder import StudyFolder, TrialState, read_decisions, read_states
 from rlvrlab.study.launchers import Job, Launcher, Outcome
 from rlvrlab.study.load import StudyFile
+from rlvrlab.study.page import try_page
 from rlvrlab.study.settings import rung_settings
 from rlvrlab.study.views import Survey
 from rlvrlab.study.worker import JOB, read_result
@@ -93,6 +94,8 @@ class Runner:
         survey = self.board.survey()
         status = "interrupted" if interrupts.received else status_of(survey)
         self._document(survey, at_once=True)
+        if why := try_page(self.folder.path):
+            self._observe(why, survey, self.states)
         code = interrupts.exit_code or {"finished": 0, "waiting": 3}.get(status, 1)
         return Ended(self.folder.path, status, code, survey)
 

@@ -158,7 +158,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 def read_failure(folder: Path) -> str:
     """Why the last attempt failed, as far as it could say."""
     try:
-        return str(parsed((folder / FAILURE).read_text(encoding="utf-8"))["why"])
+        return str(parsed(plain_files.read_text(folder / FAILURE))["why"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

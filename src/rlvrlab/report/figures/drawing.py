@@ -63,8 +63,10 @@ def write_figures(document: Mapping[str, Any], folder: Path, formats: Sequence[s
         files = {f"{name}.vl.json": json.dumps(spec, ensure_ascii=False, indent=1).encode()}
         files |= {f"{name}.{form}": draw(spec, form) for form in formats}
         for file, content in files.items():
-            (folder / file).write_bytes(content)
             written.append(folder / file)
+            if written[-1].is_symlink():  # whoever made the folder chose where it leads
+                written[-1].unlink()
+            written[-1].write_bytes(content)
     return written
 
 

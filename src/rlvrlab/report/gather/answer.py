@@ -73,7 +73,7 @@ def answer(
         harmed = [one.phase for one in phases if one.verdict == "lower"]
         idle = [phases[-1].phase] if phases[-1].verdict == "not shown" else []
         if harmed or idle:
-            what = f"{harmed[-1]} lowered it" if harmed else f"{idle[0]} added nothing beyond chance"
+            what = f"{harmed[-1]} lowered it" if harmed else f"{idle[0]} is not shown to add anything"
             word, tone = f"Yes over all phases, but {what}", "unclear"
         else:
             word = "Yes, over all phases"

@@ -5,10 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.errors import LabError
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
 from rlvrlab.report.gather.intervals import CUT
 from rlvrlab.report.gather.verdict import cautions, verdict
-from rlvrlab.report.reading import Folder, Section, as_list, as_table, document, place, rounded, section, words
+from rlvrlab.report.reading import (
+    Folder,
+    Section,
+    as_list,
+    as_table,
+    document,
+    place,
+    rounded,
+    section,
+    words,
+)
 from rlvrlab.report.run_record import RunRecord
 
 STUDY, SCHEMA = "study.json", 2
@@ -82,14 +93,7 @@ def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: 
     """The numbers of a stage's arms, and their curves where the runs lie inside the study's folder."""
     name = words(stage.get("name") or f"stage {index + 1}", 60)
     arms = _tables(stage.get("arms"))
-    runs: dict[str, list[RunRecord]] = {}
-    for arm in arms:
-        for trial in as_list(arm.get("trials")):
-            run = as_table(as_table(study.get("trials")).get(str(trial))).get("run")
-            path = (folder.root / run).resolve() if isinstance(run, str) else None
-            # A study never reads outside its own folder, whatever its file says.
-            if path is not None and path.is_dir() and path.is_relative_to(folder.root.resolve()):
-                runs.setdefault(words(arm.get("name") or "?", 80), []).append(RunRecord(path))
+    runs = _runs(folder, study, arms)
     sections = folder.attempt(f"stage {name}", lambda: _arms_table(study, arms, name, index))
     sections += folder.attempt(f"retention of {name}", lambda: _retention_table(arms, name, index))
     if runs and sum(map(len, runs.values())) <= MOST_RUNS:
@@ -99,6 +103,23 @@ def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: 
         ]
         sections += [one | {"id": f"{one['id']}_{index}", "title": f"{name}: {one['title'].lower()}"} for one in more]
     return sections
+
+
+def _runs(folder: Folder, study: dict[str, Any], arms: list[dict[str, Any]]) -> dict[str, list[RunRecord]]:
+    """The arms' runs that lie inside the study's folder, whatever its file says; one that is refused is noted."""
+    trials, runs = as_table(study.get("trials")), dict[str, list[RunRecord]]()
+    for arm in arms:
+        for trial in as_list(arm.get("trials")):
+            path = folder.inside(as_table(trials.get(str(trial))).get("run"))
+            if path is None:
+                continue
+            try:
+                record = RunRecord(path)
+            except LabError as error:
+                folder.miss(f"run of {words(trial, 60)}", f"could not be shown ({words(str(error), 300)})")
+            else:
+                runs.setdefault(words(arm.get("name") or "?", 80), []).append(record)
+    return runs
 
 
 def _arms_table(study: dict[str, Any], arms: list[dict[str, Any]], name: str, index: int) -> Section | None:

@@ -19,6 +19,10 @@ from rlvrlab.report.story.pictures import Curve
 
 FLOOR, PERMUTATION, SELF = "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/"
 AGAINST = "below 0"
+COMPARISON = (
+    "What surgery adds is told by two runs of one recipe: with the method, and with `surgery.type=equal`, which weighs "
+    "all groups alike and resolves nothing (`rlvr compare`)."
+)
 MOST_STRETCHES = 10
 
 
@@ -116,7 +120,7 @@ def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]], rat
     ps = [value for _, value, _ in run.series(PERMUTATION)]
     own = [value for key in run.keys if key.startswith(SELF) for _, value, _ in run.series(key)]
     if not floors or not ps or not own:
-        return [said, "What a cosine is worth was not measured (`surgery.noise_every = 0`)."]
+        return [said, "What a cosine is worth was not measured (`surgery.noise_every = 0`).", COMPARISON]
     floor, small, agree = sum(floors) / len(floors), sum(p < 0.05 for p in ps), sum(own) / len(own)
     real = more_than_noise(small, len(ps))
     reading = "so the conflict is more than noise" if real else "so nothing here tells this conflict from noise"
@@ -124,4 +128,4 @@ def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]], rat
         f"Random groups reach cosines of ±{floor:.2f} (noise floor), a group agrees with its own other half by "
         f"{agree:+.2f}, and the cosines are lower than random groups have (p < 0.05) in {small} of {len(ps)} checks: "
         f"{reading}."
-    )]  # fmt: skip
+    ), COMPARISON]  # fmt: skip

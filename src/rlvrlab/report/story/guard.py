@@ -8,13 +8,19 @@ from typing import NamedTuple
 from rlvrlab.report.reading import as_table
 from rlvrlab.report.run_record import RunRecord
 from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, rows_of
+from rlvrlab.report.story.part import Part, Table, rows_of
 from rlvrlab.report.story.pictures import Curve
 
 ACTIVE, CORRECTION, RELAXED = "guard/active", "guard/correction", "guard/relaxed"
+PROTECTED = "guard/protected"
+COMPARISON = "What it keeps and what it costs is a comparison with the same recipe without `[guard]` (`rlvr compare`)."
 CHANGE, ALLOWED = "/change", "/epsilon"
 ROUNDING = 1e-9
 """A smaller expected loss is an error of rounding."""
+
+
+Drawn = tuple[dict[str, Table], dict[str, str]]
+"""Tables, and the pictures of them."""
 
 
 class Expected(NamedTuple):
@@ -27,25 +33,49 @@ class Expected(NamedTuple):
 
 
 def guard(run: RunRecord) -> Part | None:
-    """None where no guard that bends steps had a skill to protect."""
-    if not run.series(ACTIVE):
+    """What it did, by what it recorded, and what would tell whether it pays; None where no step asked it."""
+    if not run.series(PROTECTED) and not run.series(ACTIVE):
         return None
+    bends = bool(run.series(ACTIVE))
+    tables, shown = _bent(run) if bends else _recorded(run)
+    told = _acted(run, relative="guard_change" in tables) + _cost(run) if bends else _held(run)
+    return Part(tables, shown, [f"**Guard** ({_name(run)}). {told} {COMPARISON}"])
+
+
+def _bent(run: RunRecord) -> Drawn:
+    """Of a guard that bends steps: how often and how far, and what a bent step was expected to do to each skill."""
     sizes = {"correction": _curve(run, CORRECTION), "skills that bend the step": _curve(run, ACTIVE)}
-    tables = {"guard": (["what", "step", "value"], rows_of(sizes))}
+    tables: dict[str, Table] = {"guard": (["what", "step", "value"], rows_of(sizes))}
     shown = {"guard": pictures.lines("What the guard did", sizes, "size, and number of skills")}
-    changes = {_skill(key): _curve(run, key) for key in run.keys if key.startswith("guard/") and key.endswith(CHANGE)}
+    changes = {_skill(key): _curve(run, key) for key in _changes(run)}
     if changes:
         tables["guard_change"] = (["skill", "step", "expected_change"], rows_of(changes))
         shown["guard_change"] = pictures.lines("Expected change of protected skills", changes, "objective, per step")
-    return Part(tables, shown, [_acted(run, relative=bool(changes)) + _cost(run, list(changes))])
+    return tables, shown
+
+
+def _recorded(run: RunRecord) -> Drawn:
+    """Of a guard that pulls, averages or mixes in: every number that it recorded."""
+    curves = {key.removeprefix("guard/"): _curve(run, key) for key in run.keys if key.startswith("guard/")}
+    tables: dict[str, Table] = {"guard": (["what", "step", "value"], rows_of(curves))}
+    return tables, {"guard": pictures.lines("What the guard recorded", curves, "value")}
+
+
+def _held(run: RunRecord) -> str:
+    """In how many steps a guard that bends none had something to protect."""
+    steps = _curve(run, PROTECTED)
+    held = sum(skills > 0 for _, skills in steps)
+    if not held:
+        return "No step had a skill that it protects, so it did nothing."
+    most = max(skills for _, skills in steps)
+    return f"It held {most:.0f} {'skill' if most == 1 else 'skills'} at most, in {held} of {len(steps)} steps."
 
 
 def _acted(run: RunRecord, *, relative: bool) -> str:
     """How often and by how much; a guard that corrects the step measures by the step, one of the gradient does not."""
     steps = _curve(run, ACTIVE)
     acted = {step for step, skills in steps if skills > 0}
-    name = as_table(run.recipe.get("guard")).get("type", "?")
-    said = f"**Guard** ({name}). It bent {len(acted)} of the {len(steps)} steps in which a skill was protected"
+    said = f"It bent {len(acted)} of the {len(steps)} steps in which a skill was protected"
     sizes = [size for step, size in _curve(run, CORRECTION) if step in acted]
     if sizes:
         unit = "of the step's length" if relative else "(norm of what is added to the gradient)"
@@ -54,10 +84,10 @@ def _acted(run: RunRecord, *, relative: bool) -> str:
     return f"{said}; in {cut} the demanded gains contradicted each other and were cut." if cut else f"{said}."
 
 
-def _cost(run: RunRecord, skills: list[str]) -> str:
+def _cost(run: RunRecord) -> str:
     """The largest loss that a step was expected to cost a protected skill, beside what it was allowed."""
     found = []
-    for skill in skills:
+    for skill in map(_skill, _changes(run)):
         allowed = dict(_curve(run, f"guard/{skill}{ALLOWED}"))
         found += [Expected(y, allowed.get(x), skill, int(x)) for x, y in _curve(run, f"guard/{skill}{CHANGE}")]
     if not found:
@@ -74,6 +104,14 @@ def _cost(run: RunRecord, skills: list[str]) -> str:
 
 def _curve(run: RunRecord, key: str) -> Curve:
     return [(x, y) for x, y, _ in run.series(key)]
+
+
+def _name(run: RunRecord) -> str:
+    return str(as_table(run.recipe.get("guard")).get("type", "?"))
+
+
+def _changes(run: RunRecord) -> list[str]:
+    return [key for key in run.keys if key.startswith("guard/") and key.endswith(CHANGE)]
 
 
 def _skill(key: str) -> str:

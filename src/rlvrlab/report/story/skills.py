@@ -64,6 +64,9 @@ def skills(run: RunRecord) -> Part | None:
         names = ["before", *(f"after {stage['skill']}" for stage in table.stages)]
         tables["retention"] = (["stage", *table.skills], [[n, *row] for n, row in zip(names, table.rows, strict=True)])
         shown["retention"] = pictures.heat("Success after every stage", names, table.skills, table.rows)
+    if (retained := table.retention()) is not None:
+        numbers = [[name, value] for name, value in retained._asdict().items() if not isnan(value)]
+        tables["retention_metrics"] = (["metric", "value"], numbers)
     return Part(tables, shown, _sentences(table, courses, ends))
 
 
@@ -140,6 +143,7 @@ def _sentences(table: StageTable, courses: dict[str, list[Measured]], ends: list
         said.append(
             f"Skills trained before the last stage lost {100 * retained.forgetting:.1f} points since their peak on "
             f"average; backward transfer {points(retained.backward_transfer)}{_signed(back['low'], back['high'])}, "
-            f"learning {100 * retained.learning:.1f} %{_percent(table.learning())}."
+            f"learning {100 * retained.learning:.1f} %{_percent(table.learning())}, forward transfer "
+            f"{points(retained.forward_transfer)}, oscillation {100 * retained.oscillation:.1f} points a stage."
         )
     return said

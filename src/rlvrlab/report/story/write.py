@@ -60,7 +60,7 @@ def _makers(run: RunRecord) -> Iterator[Callable[[RunRecord], Part | None]]:
         from rlvrlab.report.story.conflict import conflict
 
         yield conflict
-    if "guard/active" in run.keys:
+    if any(key.startswith("guard/") for key in run.keys):
         from rlvrlab.report.story.guard import guard
 
         yield guard

@@ -1,0 +1,84 @@
+"""Every study's README says what was asked, how it is run again, what it took and on what, and what not to conclude.
+
+A study of several rounds tells each of them in a file of `rounds/` of the same parts, and its README stays short.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READMES = sorted(path for path in (ROOT / "studies").glob("*/README.md") if path.parent.name != "plans")
+"""`plans` are studies that nobody has run."""
+ROUNDS = sorted((ROOT / "studies").glob("*/rounds/*.md"))
+PAGES = [*READMES, *ROUNDS]
+LONGEST = 12_000
+"""Bytes of a README: a reader who has never seen the project reads it in a few minutes."""
+PARTS = {
+    "a question": r"^(\*\*Question\.\*\*|## Question)",
+    "a command": r"(rlvr (train|study|eval)|python studies/)",
+    "how long it took": r"\b(minutes?|CPU seconds|seconds on|\d s)\b",
+    "on which machine": r"\b(H200|GPU|cores?|threads?)\b",
+    "a table of numbers": r"^\|.*\d.*\|$",
+    "what not to conclude": r"[Ww]hat not to conclude",
+}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT / "studies").as_posix()
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(page: Path) -> list[str]:
+    """Links to a file, or to a heading of one, that is not there."""
+    wrong = []
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        if "://" not in link and not (target.exists() and (not anchor or anchor in anchors(target))):
+            wrong.append(link)
+    return wrong
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_study_has_its_parts(page: Path, part: str) -> None:
+    assert re.search(PARTS[part], page.read_text(encoding="utf-8"), re.MULTILINE), f"{named(page)} lacks {part}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_there_are_as_many_limits_as_questions(page: Path) -> None:
+    """A chapter with a question of its own says what its answer does not show."""
+    text = page.read_text(encoding="utf-8")
+    asked = re.findall(r"^(?:\*\*Question|## Question$)", text, re.MULTILINE)
+    assert len(re.findall(PARTS["what not to conclude"], text)) >= len(asked)
+
+
+@pytest.mark.parametrize("page", READMES, ids=named)
+def test_a_readme_is_short_and_leads_to_every_round(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) <= LONGEST
+    assert [one.name for one in sorted(page.parent.glob("rounds/*")) if f"](rounds/{one.name}" not in text] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_of_a_study_lead_somewhere(page: Path) -> None:
+    assert broken(page) == []
+
+
+def test_a_link_that_leads_nowhere_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A 1.5B model\n[a](#a-15b-model) [b](#nowhere) [c](none.md) [d](page.md#nowhere) [e](https://a.b)"
+    )
+    assert broken(page) == ["#nowhere", "none.md", "page.md#nowhere"]
