@@ -127,3 +127,12 @@ def test_claims_follow_from_committed_files(name: str) -> None:
         [sys.executable, "docs/check_claims.py", name], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_a_name_that_no_claim_has_is_one_line_and_help_is_no_name(capsys) -> None:
+    assert script["main"](["quick", "quikc"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == 1
+    assert "no claim quikc; names are those of the blocks [claim.NAME] in docs/claims.md" in told.err
+    assert script["main"](["--help"]) == 0
+    assert "python docs/check_claims.py [NAME …]" in capsys.readouterr().out

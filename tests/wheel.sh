@@ -18,7 +18,7 @@ mkdir "$work/elsewhere"
 cd "$work/elsewhere"
 unset PYTHONPATH
 "$work/venv/bin/python" -c 'import rlvrlab; print(rlvrlab.__file__)' | grep -q "^$work/" || { echo "not the wheel"; exit 1; }
-"$work/venv/bin/rlvr" recipes | grep -q npg_muse/smoke
+"$work/venv/bin/rlvr" recipes npg_muse | grep -q npg_muse/smoke
 "$work/venv/bin/rlvr" train toy_countdown sft.steps=2 grpo.steps=2
 "$work/venv/bin/rlvr" show latest | head -1
 ls -d experiments/toy_countdown_*

@@ -1,4 +1,4 @@
-"""Student's t and quantiles of the beta distribution, because small numbers need them and NumPy does not have them."""
+"""Student's t and the beta distribution, because small numbers need them and NumPy does not have them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ def t_quantile(level: float, df: float) -> float:
         if abs(step) <= 1e-12 * max(1.0, t):
             break
     return t
+
+
+def t_shift(critical: float, df: float, share: float) -> float:
+    """How many standard errors a true mean must be above 0 for its t to exceed `critical` in this share of samples.
+
+    A noncentral t exceeds c where c·r − z stays below its noncentrality: z is normal, r a sample's standard deviation
+    over the true one. Of that sum this is the quantile, by Cornish and Fisher's expansion from its four cumulants,
+    within 0.2 % from one degree of freedom on (five digits from ten on).
+    """
+    df = min(df, 1e6)  # from here on r is 1 for all that is asked, and the differences below lose their digits
+    mean = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) * math.sqrt(2 / df)
+    spread = df * (1 - mean * mean)
+    variance = 1 + critical**2 * spread / df
+    third = critical**3 * mean * (1 - 2 * spread) / df / variance**1.5
+    fourth = 2 * critical**4 * (spread - (df - spread) * (1 - 2 * spread) - spread**2) / df**2 / variance**2
+    z = NORMAL.inv_cdf(share)
+    bent = third * (z**2 - 1) / 6 + fourth * (z**3 - 3 * z) / 24 - third**2 * (2 * z**3 - 5 * z) / 36
+    return critical * mean + math.sqrt(variance) * (z + bent)
 
 
 def beta_quantile(share: float, a: float, b: float) -> float:

@@ -27,6 +27,8 @@ SHOWN = 50
 """Characters of a prompt in a message."""
 LIMIT = "limit_s"
 """Key of a problem's meta: CPU seconds per test that answers to it may take, where it is less than usual."""
+TESTS_LEFT_OUT = "tests_left_out"
+"""Key of a problem's meta: how many of its tests the environment's own limit leaves out."""
 ONLY_OUTCOME = "only_outcome"
 """Key of a problem's meta: only whether an answer is right counts, so a test that ends its program is the last."""
 Positive = Annotated[float, Gt(0)]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -100,6 +101,23 @@ def test_an_import_comes_to_its_end_first(tmp_path: Path, monkeypatch, capsys) -
     done = inside(monkeypatch, capsys, "train", "tiny.toml", "env.type=heavy.py:Heavy", folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "error: interrupted")
     assert (tmp_path / "loaded").exists()
+
+
+def test_what_is_pressed_between_two_imports_is_not_lost_in_the_second(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "presses.py").write_text(PRESS.replace("time.sleep(5)", "time.sleep(0.2)") + "press()\n")
+    swallows = "import time\ntry:\n    time.sleep(1)\nexcept BaseException:\n    open('dropped', 'w').close()\n"
+    (tmp_path / "swallows.py").write_text(swallows)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    with pytest.raises(KeyboardInterrupt), cli.CtrlC():
+        import_module("presses")
+        until = time.monotonic() + 0.03
+        while time.monotonic() < until:
+            pass
+        import_module("swallows")
+        time.sleep(5)
+    assert not (tmp_path / "dropped").exists()
 
 
 @pytest.mark.slow

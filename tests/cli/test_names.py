@@ -15,6 +15,7 @@ from command_line import TINY, errors, inside, rlvr, tiny
 from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunWord, run_folder
 from rlvrlab.cli.verbs import rlvr as program
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.purposes import FOLDERS, folders, groups
 from rlvrlab.recipe.shipped import files, home, recipe_file, shipped
 
 
@@ -169,10 +170,35 @@ def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, mon
     assert (rows["toy_countdown"]["engine"], rows["toy_countdown"]["needs"]) == ("toy", "")
     assert rows["verl_conflict_14b"]["engine"] == "verl" and "GPU" in rows["verl_conflict_14b"]["needs"]
     assert "hf extra" in rows["interference/nano_ewc"]["needs"] and rows["interference/nano_ewc"]["question"]
-    told = inside(monkeypatch, capsys, "recipes", folder=tmp_path).stdout
-    assert all(name in told for name in rows)
+    told = inside(monkeypatch, capsys, "recipes", "--all", folder=tmp_path).stdout
+    assert len(told.splitlines()) == len(rows) and all(name in told for name in rows)
     assert [one.name for one in shipped() if not one.question] == ["npg_muse/toy"]
     assert [one.name for one in shipped() if one.about and one.about[-1] not in ".?!"] == []  # whole sentences
+
+
+def test_the_list_of_recipes_is_a_page_by_purpose_and_words_show_more(tmp_path, monkeypatch, capsys) -> None:
+    """All 112 of them with their descriptions were 476 lines."""
+
+    def told(*words: str) -> list[str]:
+        return inside(monkeypatch, capsys, "recipes", *words, folder=tmp_path).stdout.splitlines()
+
+    page, every = told(), list(shipped())
+    assert len(page) <= 40 and page[0].startswith("Seconds on any laptop")
+    listed = [name for group in groups(every) if not group.word for name in (one.name for one in group.rows)]
+    assert {line.split()[0] for line in page if line.startswith("  ")} == {*listed, "verl", *FOLDERS}
+    assert sum(len(group.rows) for group in groups(every)) + sum(map(len, folders(every).values())) == len(every)
+    assert set(folders(every)) == set(FOLDERS), "a folder of studies without a line about it, or a line without one"
+    assert told("npg_muse/smoke")[0] == "npg_muse/smoke  (toy)"
+    assert "rlvr study run npg_muse/smoke" in " ".join(told("npg_muse/smoke"))
+    found = told("coding_five_phase")
+    assert found[0].startswith("coding_five_phase  (hf") and any("coding_five_phase/nano" in line for line in found)
+    assert len(told("verl", "conflict")) == 4
+    named = json.loads("\n".join(told("toy_ppo", "--json")))
+    assert named == json.loads("\n".join(told("--json", "toy_ppo"))) and named[0]["engine"] == "toy"
+    (line,) = errors(inside(monkeypatch, capsys, "recipes", "toy_cuontdown", folder=tmp_path))
+    assert "did you mean 'toy_countdown'" in line
+    (line,) = errors(inside(monkeypatch, capsys, "recipes", "zzz", folder=tmp_path))
+    assert len(line) < 160 and line.endswith("`rlvr recipes` shows what comes along")
 
 
 def test_a_copy_has_what_it_builds_on_and_overwrites_nothing(tmp_path, monkeypatch, capsys) -> None:

@@ -12,7 +12,9 @@ from rich.console import Console
 
 from rlvrlab.cli.printing import table
 from rlvrlab.cli.progress import Progress
+from rlvrlab.cli.suite import _show
 from rlvrlab.cli.tables import split_table
+from rlvrlab.evals.suites.examine import Cell, Examined
 from rlvrlab.recipe import load_recipe
 from rlvrlab.train.loop import WARNED
 from rlvrlab.train.session import Ended
@@ -40,6 +42,22 @@ def test_skills_fit() -> None:
         split_table("skill", {"a_skill_with_a_long_name": {**one, "format_rate": 1.0, "truncated_rate": 1.0}})
     )
     assert told.count("100.0 % [96.9, 100.0]") == 2 and "1319" in told and "…" not in told
+
+
+def test_many_models_of_a_suite_stand_in_several_tables(monkeypatch, capsys) -> None:
+    names = [f"model_of_a_long_name_{i}" for i in range(8)]
+    cells = [
+        Cell(name, member, "in task", "accepted@1", 0.969, 0.9, 1.0, 100, 0, (0.969, 0.969), "protocol")
+        for member in ("tsp_small", "tsp_large")
+        for name in names
+    ]
+    monkeypatch.setenv("COLUMNS", "80")
+    _show(Examined(tuple(cells), (), ()), names, "graphs, fast tier")
+    told = capsys.readouterr().out
+    assert told.count("96.9 [90.0, 100.0]") == len(cells) and all(told.count(name) == 1 for name in names)
+    rows = [line for line in told.splitlines() if "96.9" in line]
+    assert all(line.startswith(("tsp_small  @1      100", "tsp_large  @1      100")) for line in rows) and len(rows) > 2
+    assert told.count("graphs, fast tier") == 1 and max(map(len, told.splitlines())) <= 80
 
 
 def test_the_last_table_of_a_run_fits(monkeypatch, capsys, tmp_path) -> None:

@@ -152,7 +152,8 @@ def test_a_data_file_is_no_recipe_and_a_raw_one_no_train_file(tmp_path, monkeypa
     (line,) = errors(inside(monkeypatch, capsys, "train", "own.jsonl", folder=tmp_path))
     assert "is data, not a recipe; `rlvr new task NAME --data own.jsonl`" in line
     done = inside(monkeypatch, capsys, "train", "tiny.toml", "data.train_file=own.jsonl", folder=tmp_path)
-    assert 'a raw row, not a prepared one (columns question, answer); use it by [env] type = "answers"' in done.stderr
+    assert "a raw row, not a prepared one (columns question, answer); prepare it (" in done.stderr
+    assert 'or use it by [env] type = "answers"' in done.stderr
 
 
 @pytest.mark.parametrize(

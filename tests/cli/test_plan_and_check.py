@@ -134,6 +134,8 @@ def test_check_recipe_looks_up_model_packages_and_files(run, tmp_path, monkeypat
     path.write_text(toy)
     code, found = looked_up("data.train_file=absent.jsonl")
     assert code == 1 and found["data.train_file"][0] == "wrong" and "absent.jsonl" in found["data.train_file"][1]
+    code, found = looked_up("data.train_file=absent.jsonl", "data.test_file=not_there.jsonl")
+    assert code == 1 and "not_there.jsonl; no such file" in found["data.test_file"][1]
     code, found = looked_up('data.train_file=["absent.jsonl", "tiny.toml"]')
     assert code == 1 and "absent.jsonl; no such file" in found["data.train_file"][1]
     path.write_text(toy.replace('"countdown"\nnumbers = [2]\nhigh = 9\nstyle = "bare"', '"sql"\npath = "absent"'))

@@ -23,12 +23,12 @@ def card(phase: str, right: int, of: int = 40, *, control: bool = False) -> Card
         (
             20,
             21,
-            "grpo added nothing beyond chance: test 50.0 → 52.5 %, +2.5 points [",
+            "grpo is not shown to add anything to accepted@1: test 50.0 → 52.5 %, +2.5 points [",
             "more test problems",
         ),
-        (21, 20, "grpo added nothing beyond chance: test 52.5 → 50.0 %, -2.5 points [", "several seeds"),
-        (40, 40, "grpo added nothing beyond chance", "nearly all was solved before it"),
-        (0, 0, "grpo added nothing beyond chance", "no answer is right"),
+        (21, 20, "grpo is not shown to add anything to accepted@1: test 52.5 → 50.0 %, -2.5 points [", "several seeds"),
+        (40, 40, "grpo is not shown to add anything to accepted@1", "nearly all was solved before it"),
+        (0, 0, "grpo is not shown to add anything to accepted@1", "no answer is right"),
     ],
 )
 def test_a_phase_says_what_it_added_and_what_follows(before: int, after: int, said: str, advice: str) -> None:
@@ -72,3 +72,10 @@ def test_an_earlier_state_is_pointed_to_only_where_it_was_better_beyond_chance(t
     assert f"dev 76.0 % at step 10, 20.0 % at step 20. It is kept as {fell}@best" in better_before(fell)
     (tmp_path / "level").mkdir()
     assert better_before(run_of(tmp_path / "level", low, high, middle)) == ""
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (3, 3), (0, 3)])
+def test_few_test_problems_are_the_reason_whatever_came_of_them(before: int, after: int) -> None:
+    [line] = gain_lines(on_test([card("grpo", before, 3), card("grpo", after, 3)]))
+    assert "is not shown to add anything" in line
+    assert "Try: 3 test problems can hardly show a gain: add rows" in line and "sft.steps" not in line

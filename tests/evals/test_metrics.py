@@ -15,7 +15,7 @@ from rlvrlab.errors import OwnCodeError, UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.metrics import Sample, at_budget, at_k, card_columns, dataset_metrics, majority
-from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rewards.binary import BinaryFormat
 from rlvrlab.rewards.partial import Partial
@@ -85,9 +85,10 @@ def test_what_could_not_be_judged_is_bounded_not_guessed() -> None:
 
 
 def test_the_tasks_failures_and_tests_left_out_are_counted_apart() -> None:
-    lost = [sample("e", 0, None, "bad_task"), sample("f", 0, False, "timeout", pass_ratio=0.25, stopped_early=True)]
+    part = sample("f", 0, False, "timeout", pass_ratio=0.25, stopped_early=True, limited=True)
+    lost = [sample("e", 0, None, "bad_task"), part]
     found = dataset_metrics([*SAMPLES, *lost])
-    assert (found["unjudged"], found["bad_tasks"], found["stopped_early"]) == (2, 1, 1)
+    assert (found["unjudged"], found["bad_tasks"], found["stopped_early"], found["limited_tests"]) == (2, 1, 1, 1)
     assert found["pass_ratio_mean_if_unjudged_wrong"] == pytest.approx(1.75 / 6)
     assert found["pass_ratio_mean_if_unjudged_right"] == pytest.approx(3.75 / 6)
     assert "bad_task_error_rate" not in found and "infra_error_rate" not in found
@@ -241,3 +242,21 @@ def test_an_evaluation_tells_what_the_recipes_own_reward_pays() -> None:
     assert found["reward_zero_rate"] == pytest.approx(3 / 9) and found["reward_failed"] == 1
     assert found["zero_reward_rate"] == pytest.approx(0.7), "that is the verifier's"
     assert "reward_mean" not in evaluate(Scripted(reply), env, problems, eval_at_1()).metrics()
+
+
+def test_under_a_budget_the_reward_is_that_of_first_answers() -> None:
+    """Many answers are drawn where they are wrong, so a mean over all of them would tell of hard problems."""
+    env = Countdown(numbers=(2,), style="bare")
+    problems = env.problems("test", 4, 0)
+    right = {problem.id for problem in problems[:2]}
+
+    def reply(ask: Ask):
+        return answer(
+            env.gold(ask.problem) if ask.problem.id in right else "1+", tokens=min(5, ask.sampling.max_tokens)
+        )
+
+    def pays(problem: Problem, completion: Completion, verdict: Verdict) -> Reward:
+        return Reward(float(verdict.correct is True), {})
+
+    found = evaluate(Scripted(reply), env, problems, eval_at_budget(Budget("tokens", 30)), reward=pays).metrics()
+    assert found["samples"] > 4 and found["reward_mean"] == found["reward_zero_rate"] == 0.5

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from command_line import RLVR, inside, rlvr
+from command_line import RLVR, inside, rlvr, tiny
 from faulty_server import FaultyServer, chat, http
 
 from rlvrlab.envs.countdown import Countdown
@@ -198,3 +198,33 @@ def test_the_plan_that_comes_along_is_found_by_name_and_whole(
     done = run("phase0", "phase0_coding", "--plan")
     assert done.returncode != 0 and "data.humaneval: no humaneval/HumanEval.jsonl under data" in done.stderr
     assert "unknown key" not in done.stderr
+
+
+def test_the_small_plan_that_comes_along_asks_what_is_made_here(run) -> None:
+    planned = json.loads(run("phase0", "phase0_nano", "--plan", "--json").stdout)
+    assert {row["data"].partition("@")[0] for row in planned["data"]} == {"countdown", "clrs"}
+    assert sum(row["answers"] for row in planned["data"]) <= 120
+
+
+def test_a_run_is_named_as_everywhere(run, tmp_path: Path) -> None:
+    """By a part of its name, before anything is asked; a name that fits no run is refused by the plan alone, too."""
+    trained = run("train", str(tiny(tmp_path)), "name=first", "grpo.steps=1", "eval.every=0")
+    assert trained.returncode == 0, trained.stderr
+    text = """
+name = "base"
+sinks = []
+[model]
+run = "RUN"
+[protocol]
+names = ["@1"]
+max_tokens = 8
+[[data]]
+name = "countdown"
+size = 4
+keys = {numbers = [2], high = 30, style = "bare"}
+"""
+    (tmp_path / "plan.toml").write_text(text.replace("RUN", "first@last"))
+    done = run("phase0", "plan.toml", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "plan.toml").write_text(text.replace("RUN", "frist"))
+    assert "no run 'frist'" in run("phase0", "plan.toml", "--plan").stderr

@@ -130,6 +130,8 @@ def _shorter(env: dict[str, Any]) -> dict[str, Any]:
     """The keys that make an environment, or the members of a mixture, ask short questions."""
     if "members" in env:
         return {"members": [{**member, **_shorter(member)} for member in env["members"]]}
+    if env["type"] == "graph" and (env.get("traces") or env.get("style") == "rows"):
+        return {"levels": [1], "sizes": [4, 5]}  # traces are long in nano's letters, and rows have few names
     return SHORT_PROMPTS.get(env["type"], {})
 
 

@@ -116,3 +116,10 @@ def test_sizes_have_borders() -> None:
         "hf/lora/100m",
         "hf/lora/1b",
     ]
+
+
+@pytest.mark.parametrize(("method", "told"), [("gradvac", True), ("equal", True), ("pcgrad", False)])
+def test_a_threshold_that_changes_no_update_is_said(tmp_path: Path, method: str, told: bool) -> None:
+    resolved = recipe(tmp_path, f"[surgery]\ntype = '{method}'\nconflict_threshold = 0.5\n")
+    words = f"surgery.conflict_threshold = 0.5 changes no update: {method} acts in every step"
+    assert any(one.startswith(words) for one in unusual(resolved)) is told

@@ -44,6 +44,11 @@ def test_every_core_key_says_what_it_is() -> None:
         ("[optimizer]\nmax_gradnorm = 1.0", "recipe.toml:2: optimizer.max_gradnorm", "'optimizer.max_grad_norm'"),
         ("[env]\ntype = 'countdown'\nhihg = 3", "recipe.toml:3: env.hihg", "'env.high'"),
         ("[reward]\ntype = 'binary'\nwieght = 3", "recipe.toml:3: reward.wieght", ""),
+        (
+            "[credit]\ntype = 'counterfactual'\nnormalization_scale = 'all'",
+            "recipe.toml:3: credit.normalization_scale",
+            "did you mean 'credit.examined'?",
+        ),
         ("[dpo]\nbeat = 0.1", "recipe.toml:2: dpo.beat", "'dpo.beta'"),
         ("rollout.nn = 3", "recipe.toml:1: rollout.nn", "'rollout.n'"),
         ("rollout = {nn = 3}", "recipe.toml:1: rollout.nn", "'rollout.n'"),
@@ -117,6 +122,7 @@ def test_a_wrong_value_is_one_line_with_its_place(tmp_path, text: str, key: str)
             'allowed there: k2, k3; use one of them, or set kl.place = "reward"',
         ),
         ("[env]\ntype = 'countdown'\nnumbers = [9]", "give distinct levels from 2 to"),
+        ("[entropy]\nfloor = 0.3", "entropy.floor: 0.3 has no effect without a bonus; set entropy.coef"),
         ("output_dir = 'a\\u0000b'".replace("'", '"'), "NUL"),
     ],
 )

@@ -91,12 +91,18 @@ def test_a_chat_model_is_never_asked_to_continue_bare_text(name: str) -> None:
             assert "bare" not in {style_of(member) for member in members}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+README_RUN = ("toy_countdown", 0)
+RUNS = [
+    pytest.param(path, seed, marks=pytest.mark.slow if (path.stem, seed) == README_RUN else pytest.mark.long)
+    for path in RECIPES
+    for seed in (0, 1)
+]
+
+
+@pytest.mark.parametrize(("path", "seed"), RUNS, ids=str)
 def test_toy_recipes_learn_what_they_were_never_shown(path: Path, seed: int, tmp_path) -> None:
     """The run of the README to its end, the others until they are there."""
-    to_its_end = (path.stem, seed) == ("toy_countdown", 0)
+    to_its_end = (path.stem, seed) == README_RUN
     ended, asked = run(path, tmp_path, f"seed={seed}", *(() if to_its_end else ("stop.target=0.8",)))
     first, *_, last = ended.summary.values()
     assert ended.status == "finished" and asked

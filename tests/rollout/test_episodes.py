@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -237,6 +238,7 @@ def test_results_come_in_the_models_chat_template(template: str, text: str) -> N
 
     class Inner:
         eos_token, eos_token_id, bos_token_id, chat_template = "<eos>", 1, None, template
+        special_tokens_map: ClassVar[dict[str, str]] = {}
 
         def __len__(self) -> int:
             return 0x110000
@@ -244,13 +246,7 @@ def test_results_come_in_the_models_chat_template(template: str, text: str) -> N
         def __call__(self, text: str, add_special_tokens: bool = True) -> SimpleNamespace:
             return SimpleNamespace(input_ids=[ord(letter) for letter in text])
 
-        def apply_chat_template(self, messages, add_generation_prompt: bool, tokenize: bool) -> str:
-            def stop(words: str) -> None:
-                raise jinja2.TemplateError(words)
-
-            return jinja2.Template(template).render(messages=messages, raise_exception=stop)
-
-    jinja2 = pytest.importorskip("jinja2")
+    pytest.importorskip("jinja2")
     tokenizer = HfTokenizer(Inner(), 0x110000, "inner", chat=True)
     tagged = "<tool_response>\n42\n</tool_response>\n"
     found = "".join(map(chr, tokenizer.encode_result(tagged, "42")))

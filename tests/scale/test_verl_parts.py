@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from command_line import errors, rlvr
 
-from rlvrlab.errors import RecipeError
+from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.shipped import files
 from rlvrlab.scale.verl.convert import recipe_for_verl
 from rlvrlab.scale.verl.keys import settings
 from rlvrlab.scale.verl.parts import Part, parts
+from rlvrlab.train import lookups
 
 FIVE = files()["coding_five_phase"]
 VERLS_OWN = ("engine.gpus=1", "engine.prompt_tokens=1024")
@@ -139,3 +140,34 @@ def test_the_plan_of_a_recipe_for_verl_tells_ours_and_then_verls(tmp_path: Path)
     both = json.loads(rlvr("train", "verl_skill_safe_7b", "--plan", "--json", folder=tmp_path).stdout)
     assert {"settings", "phases", "warnings", "verl"} <= both.keys()
     assert both["phases"][0]["answers"] > 0
+
+
+def test_a_plan_for_verl_refuses_what_the_export_refuses_in_the_same_words(tmp_path: Path) -> None:
+    """Groups by tool where no problem has one: the plan printed settings that the export would not write."""
+    words = ("verl_countdown", "surgery.type=pcgrad", "surgery.group_strategy=tool", "data.train_size=600")
+    told = [
+        errors(rlvr(*verb, *words, *more, folder=tmp_path))[-1]
+        for verb, more in ((("train",), ("--plan",)), (("export", "verl"), ("-o", str(tmp_path / "exported"))))
+    ]
+    assert told[0] == told[1] and 'surgery.group_strategy = "tool": problem countdown:' in told[0]
+    looked = rlvr("check", "recipe", *words, folder=tmp_path)
+    assert told[0].removeprefix("error: ") in looked.stderr and looked.returncode != 0
+    several = (*words, 'phases=["sft", "grpo"]')
+    assert told[0] in errors(rlvr("train", *several, "--plan", folder=tmp_path))
+    agent = ("train", "verl_agent", "surgery.group_strategy=tool", "data.train_size=600", "--plan")
+    assert rlvr(*agent, folder=tmp_path).returncode == 0, "its problems have tools, and verl's rows are problems"
+
+
+def test_problems_that_take_long_to_draw_are_asked_for_their_group_by_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookups, "MOST_S", 0.0)
+    groups = ["surgery.type=pcgrad", "surgery.group_strategy=tool"]
+    with pytest.raises(UserError, match="group_strategy"):
+        lookups.refuse_wrong(load_recipe(files()["verl_countdown"], groups))
+    (later,) = lookups.refuse_wrong(load_recipe(files()["verl_agent"], groups))
+    assert "a run checks them before it begins" in later
+
+
+def test_a_plan_for_verl_may_come_before_its_files_and_says_so(tmp_path: Path) -> None:
+    told = rlvr("train", "verl_coding_grpo", "data.train_file=none.parquet", "--plan", "--json", folder=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert any("none.parquet" in words for words in json.loads(told.stdout)["warnings"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ def updated(torch, net, group, rows_of, world: int, method: str) -> dict:
         _, weight, memory, _ = operate(shards, METHODS[method](), found, scene, memory)
         kept = [[t.clone() for t in vector] for vector in vectors]
         gramian = shards.gramian(kept)["global"]
-        apply(shards, found, weight, 0.01, 0.0, TestGuard(shards, kept, anchor), object(), NOTHING)
+        guard, now = TestGuard(shards, kept, anchor), SimpleNamespace(protected=("a",))
+        apply(shards, found, weight, 0.01, 0.0, guard, now, NOTHING)
         seen.append({"weight": weight.tolist(), "gramian": gramian.tolist()})
     return {"seen": seen, "parameters": [full(torch, p) for p in shards.parameters]}
 
@@ -122,7 +124,7 @@ def rank(number: int, world: int, port: int, out: str) -> None:
     torch.distributed.destroy_process_group()
 
 
-@pytest.fixture(scope="module", params=ROWS_OF)
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.long)])
 def sharded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """What came out of so many processes."""
     for name in ("torch", "peft"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from test_protocols import SKILLS
 
 from rlvrlab.cli import main
 from rlvrlab.cli.interference import command as verb
+from rlvrlab.engines.verl import Merged, Verl
 from rlvrlab.errors import LabError, UserError
+from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.train import session
 from rlvrlab.train.interference import interference
 from rlvrlab.train.lab import build_lab
@@ -35,6 +38,20 @@ def test_fewer_than_two_skills_with_a_gradient_is_a_clear_error(tmp_path: Path) 
     lab = build_lab(runs.recipe(tmp_path, text=SKILLS))
     with pytest.raises(UserError, match="0 skills have a gradient"):
         interference(lab, lab.resolved.phase("grpo"), length=0.05)
+
+
+@pytest.mark.slow
+def test_the_merged_policy_of_verl_can_be_measured_too(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="a merged policy is a model of Transformers")
+    words = ("engine.type=hf", "engine.model=nano", "reward.type=random", "data.train_size=16", "rollout.n=4")
+    lab = build_lab(runs.recipe(tmp_path, *words, text=SKILLS))
+    lab.engine.save(tmp_path / "actor")
+    merged = Merged(Verl(model="nano"), Optimizer())
+    with pytest.raises(UserError, match="no policy before training"):
+        merged.publish()
+    merged.load(tmp_path / "actor")
+    found = interference(replace(lab, engine=merged), lab.resolved.phase("grpo"), length=0.05)
+    assert found.skills == ("plus", "times") and np.isfinite(found.cosine_SS).all()
 
 
 def test_the_verb_measures_a_checkpoint_and_leaves_tables_and_pictures(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -20,6 +20,7 @@ from rlvrlab.train.checks import ready_lab
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import stage_ended
 from rlvrlab.train.protocols.base import cut
+from rlvrlab.train.protocols.curriculum import Curriculum
 from rlvrlab.train.protocols.mixed import dealt
 from rlvrlab.train.state import Memory, State, stage_at
 from rlvrlab.train.step import enter
@@ -246,3 +247,9 @@ def test_every_skill_is_evaluated_when_a_stage_ends(tmp_path: Path) -> None:
         assert sum(row[f"val-core/mixture/{skill}/n"] for skill in ("plus", "times")) == 8, "every judged answer counts"
     assert [r["stage/index"] for r in rows if r["phase_step"]] == [0, 0, 0, 1, 1, 1]
     assert runs.events(ended.folder, "stage") == ["stage 1 of 2 begins: plus", "stage 2 of 2 begins: times"]
+
+
+def test_a_curriculum_over_problems_without_levels_says_so() -> None:
+    unlevelled = [Problem(str(i), "own", "own", "?", {}) for i in range(3)]
+    with pytest.raises(UserError, match="these training problems have none; give the rows a level"):
+        Curriculum().stages(unlevelled, 4)

@@ -30,6 +30,7 @@ from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON, name_own
 from rlvrlab.report.gather import gather
 from rlvrlab.report.page import page
+from rlvrlab.report.page_file import usual_page
 from rlvrlab.report.status import held_locks, state_of
 from rlvrlab.scale.session import accept_code as take_code
 from rlvrlab.scale.session import extend, on_verl, resume, start
@@ -202,7 +203,7 @@ class Run:
     @short_errors
     def report(self, output: Folder | None = None) -> Path:
         """Write one HTML page about the run and return its path."""
-        target = self.folder / "analysis" / "report.html" if output is None else Path(output)
+        target = usual_page(self.folder) if output is None else Path(output)
         document = gather(self.folder)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,12 @@ class CtrlC:
 
     def __init__(self) -> None:
         self.pressed = False
-        self._mine = self._left = False
+        self._mine = self._raised = self._left = False
+        self._reminds = False
+        """Is the signal under way a reminder of this class, and no key that somebody pressed?"""
+        self._until: float | None = None
+        """When an import under way is no longer spared."""
+        self._pressing = threading.Lock()
 
     def __enter__(self) -> CtrlC:
         main = threading.current_thread() is threading.main_thread()
@@ -42,37 +47,55 @@ class CtrlC:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._left = True
+        if self.pressed:
+            with self._pressing:  # what another thread presses at this moment still comes to `_note`, which ignores it
+                time.sleep(AGAIN_S / 10)
         if self._mine:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        self._left = True
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        first, self.pressed = not self.pressed, True
-        sys.unraisablehook = self._again
-        if first and _imports(frame):
-            _thread.start_new_thread(self._press_when_loaded, (threading.get_ident(),))
-            return
-        raise KeyboardInterrupt
+        """Raise, but for an import under way: that may end first, since a reminder comes.
 
-    def _press_when_loaded(self, main: int) -> None:
-        """Wait for the import under way; one that goes on and on is interrupted until it ends."""
-        while not self._left:
-            until = time.monotonic() + PATIENCE_S
-            while (importing := _imports(sys._current_frames().get(main))) and time.monotonic() < until:
-                time.sleep(AGAIN_S / 10)
+        Only this handler knows where the main thread is: when another thread has found it between two imports, it is
+        in the next one before a signal arrives.
+        """
+        if self._left:
+            return
+        reminds, self._reminds, self.pressed = self._reminds, False, True
+        sys.unraisablehook = self._again
+        now = time.monotonic()
+        if not _imports(frame):
+            self._raised = True
+            raise KeyboardInterrupt
+        if self._until is None:
+            self._until = now + PATIENCE_S
+            _thread.start_new_thread(self._remind, (threading.get_ident(),))
+        elif now > self._until or not reminds:
+            self._until = now + PATIENCE_S
+            raise KeyboardInterrupt
+
+    def _remind(self, main: int) -> None:
+        """Press again when no import seems to be under way, or when one goes on and on, until it was raised."""
+        while not (self._raised or self._left):
+            time.sleep(AGAIN_S / 10)
+            if _imports(sys._current_frames().get(main)) and time.monotonic() <= (self._until or 0):
+                continue
+            self._reminds = True
             self._press()
-            if not importing:
-                return
+            if signal.getsignal(signal.SIGINT) != self._note:
+                return  # whoever handles it now needs to be told once
 
     def _again(self, dropped: sys.UnraisableHookArgs) -> None:
         """C code and finalisers, which cannot raise, drop an interruption: it comes again a moment later."""
         if issubclass(dropped.exc_type, KeyboardInterrupt):
-            _thread.start_new_thread(self._press, ())  # `Thread.start` waits, and could be interrupted itself
+            _thread.start_new_thread(self._press, (AGAIN_S,))  # `Thread.start` waits, and could be interrupted itself
 
-    def _press(self) -> None:
-        time.sleep(AGAIN_S)
-        if not self._left:
-            os.kill(os.getpid(), signal.SIGINT)
+    def _press(self, after_s: float = 0.0) -> None:
+        time.sleep(after_s)
+        with self._pressing:
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGINT)
 
 
 def _imports(frame: FrameType | None) -> bool:

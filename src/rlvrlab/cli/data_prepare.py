@@ -15,6 +15,7 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json
 from rlvrlab.errors import UnknownName, UserError
+from rlvrlab.notes import PROGRESS, noting
 from rlvrlab.registry import names
 
 if TYPE_CHECKING:
@@ -78,7 +79,13 @@ def prepare(
         return
     if shape:
         raise UserError(f"--as is for run folders; {what} is none (no config.json and rollouts/ in it)")
-    with Console(stderr=True).status(f"preparing {what}"):
+    screen = Console(stderr=True)
+
+    def heard(kind: str, words: str) -> None:
+        if kind == PROGRESS:
+            screen.print(words, markup=False)
+
+    with screen.status(f"preparing {what}"), noting(heard):
         prepared = _prepared(what, keys, origin, env_name, role, size, seed)
         if near is not None:
             prepared.leave_out_near(near, [problem for path in against for problem in read_problems(path)])

@@ -160,10 +160,10 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
         answers, facts = policy.engine, policy.facts
     elif engine is not None:
         keys = tuple(word.removeprefix("--").removeprefix("engine.") for word in subject.engine_keys)
-        answers, facts = built("engine", engine, keys).build(Optimizer()), {"keys": sorted(keys), "weights": "fresh"}
+        answers, facts = built("engine", engine, keys).read(Optimizer()), {"keys": sorted(keys), "weights": "fresh"}
     elif subject.resolved is not None:
         recipe = subject.resolved.recipe
-        answers = subject.resolved.build("engine").build(recipe.optimizer)
+        answers = subject.resolved.build("engine").read(recipe.optimizer)
         facts = {"keys": recipe.engine, "weights": "fresh"}
     else:
         raise UserError("who answers? give --run DIR, --server URL or --engine NAME")

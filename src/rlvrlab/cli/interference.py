@@ -36,22 +36,19 @@ def command(run: str, problems: int, length: float, as_json: bool) -> None:
 
     The gradient matrix (cosines, with each skill's cosine with itself as the measure of noise) and the one-update
     matrix: the policy takes a small step on each skill in turn, answers the same problems with the same random numbers,
-    and goes back. Tables and pictures lie in RUN/analysis afterwards.
+    and goes back. Tables and pictures lie in RUN/analysis afterwards. Of a run on verl it is the merged model, all of
+    whose parameters take the step, with an adapter too.
 
     \b
     rlvr interference latest
     rlvr interference experiments/RUN@best --problems 64
     """
     from rlvrlab.record.final import split_run
-    from rlvrlab.scale.session import on_verl
     from rlvrlab.train.interference import interference_of
-    from rlvrlab.train.session import resolved_of
 
     if length <= 0 or problems < 0:
         raise UserError(f"--length {length} and --problems {problems}: need a length above 0, and 0 or more problems")
     folder, which = split_run(run)
-    if on_verl(resolved_of(folder)):
-        raise UserError(f"{folder}: verl's policy takes no steps outside verl; train with engine.type = 'hf' for this")
     found = interference_of(folder, which, length, problems)
     files = _write(folder, found)
     if as_json:

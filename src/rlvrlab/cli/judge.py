@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlvrlab import plain_files
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
@@ -119,6 +120,6 @@ def _program_text(path: Path) -> str:
 def read_text(path: Path) -> str:
     """The text of a file; bytes that are not UTF-8 become surrogates."""
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        return plain_files.read_bytes(path).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None

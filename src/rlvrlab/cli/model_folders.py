@@ -6,8 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlvrlab import plain_files
+
 if TYPE_CHECKING:
-    from rlvrlab.engines.base import Engine
+    from rlvrlab.engines.base import ScoringSampler
 
 
 def is_model(folder: Path) -> bool:
@@ -15,7 +17,7 @@ def is_model(folder: Path) -> bool:
     return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
 
 
-def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]]:
+def engine_of_model(folder: Path, *, chat: bool) -> tuple[ScoringSampler, dict[str, Any]]:
     """A language model and what tells it from another; `chat` wraps prompts where the tokenizer has a template."""
     from rlvrlab.engines.hf import Hf
     from rlvrlab.recipe.schema import Optimizer
@@ -23,11 +25,11 @@ def engine_of_model(folder: Path, *, chat: bool) -> tuple[Engine, dict[str, Any]
     files = sorted(folder.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
+        with plain_files.opened(path, holes=True) as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     settings = folder / "tokenizer_config.json"
     template = (folder / "chat_template.jinja").is_file() or (
         settings.is_file() and "chat_template" in settings.read_text(encoding="utf-8")
     )
-    engine: Any = Hf(str(folder), chat=chat and template).build(Optimizer())
+    engine = Hf(str(folder), chat=chat and template).read(Optimizer())
     return engine, {"model": folder.name, "weights": digest.hexdigest()[:16], "chat": chat and template}

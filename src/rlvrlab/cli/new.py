@@ -92,8 +92,9 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
     }
     missing = _missing(tomllib.loads(files[f"{name}.toml"])["engine"]["type"])
     _write(files, [f"rlvr train {name}.toml", "rlvr show"], as_json, {"missing": missing} if missing else {})
-    if missing and not as_json:
-        click.echo(f"Before training: {missing}")
+    if not as_json:
+        for words in filter(None, (missing, *_lacking(Path(f"{name}.toml")))):
+            click.echo(printable(f"Before training: {words}"))
 
 
 @command.command("reward")
@@ -134,6 +135,17 @@ def _missing(engine: str) -> str:
     if looked_up is None or looked_up.state == "found":
         return ""
     return f"the engine {engine} needs {cls.needs}; {looked_up.words}"
+
+
+def _lacking(recipe: Path) -> list[str]:
+    """What keeps the data of a recipe that was just written from being trained on, or from showing anything."""
+    from rlvrlab.recipe import load_recipe
+    from rlvrlab.train.lookups import lookups, too_few
+
+    resolved = load_recipe(recipe, [])
+    found, problems = lookups(resolved)
+    wrong = [one.words for one in found if one.state == "wrong" and one.what.startswith(("env", "data"))]
+    return wrong or too_few(resolved, problems)
 
 
 def _task_recipe(lines: Sequence[str], raw: Raw | None, bare: bool) -> str:

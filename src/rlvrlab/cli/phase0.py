@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.errors import InfrastructureError, LabError, UserError
@@ -46,15 +47,17 @@ def command(file: Path | None, output: Path | None, resume: Path | None, plan_on
     rlvr phase0 --resume outputs/phase0_20260131_120000
     """
     from rlvrlab.evals.kept import track_numbers
+    from rlvrlab.record.final import split_run
     from rlvrlab.record.sinks.base import sinks_of
 
     plan, folder = _wanted(file, output, resume)
+    run = None if plan.plan.model.run is None else split_run(RUN_AT.convert(plan.plan.model.run, None, None))
     sinks = sinks_of(plan.plan.sinks, "sinks")
     members = plan.ready()
     if plan_only:
         _show_plan(plan, members, as_json)
         return 0
-    joint = _examined(plan, folder, members, as_json)
+    joint = _examined(plan, folder, members, run, as_json)
     page = _page(folder)
     asked = {"plan": plan.plan.model_dump(mode="json")}
     for trouble in track_numbers(folder, folder.name, asked, joint.numbers, sinks):
@@ -96,12 +99,13 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
     return read, output or Path(read.plan.output) / f"{read.plan.name}_{stamp}"
 
 
-def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: bool) -> Joint:
+def _examined(
+    plan: PlanFile, folder: Path, members: Sequence[Ready], run: tuple[Path, str] | None, quiet: bool
+) -> Joint:
     from rlvrlab.cli.eval import AnswersBar
     from rlvrlab.envs.base import BaseEnvironment
     from rlvrlab.evals.suites import joint
     from rlvrlab.judge.fusion.addresses import judge_at
-    from rlvrlab.record.final import split_run
 
     asked = plan.plan
     judge_at(asked.judge.servers, asked.judge.plain_sandbox)
@@ -119,19 +123,19 @@ def _examined(plan: PlanFile, folder: Path, members: Sequence[Ready], quiet: boo
         with AnswersBar(len(one.problems) * (1 if one.protocol.budget else one.protocol.n), quiet) as bar:
             yield bar.observe
 
-    run = split_run(asked.model.run)[0] if asked.model.run else None
-    with _answerer(asked.model) as answerer:
+    with _answerer(asked.model, run) as answerer:
         try:
             return joint.examine_all(
-                folder, answerer, members, seed=asked.seed, facts={"command": command}, watch=watch, run=run
-            )
+                folder, answerer, members, seed=asked.seed, facts={"command": command}, watch=watch,
+                run=None if run is None else run[0],
+            )  # fmt: skip
         except (KeyboardInterrupt, LabError):
             click.echo(f"what is judged is kept; go on with: rlvr phase0 --resume {folder}", err=True)
             raise
 
 
 @contextmanager
-def _answerer(model: ModelTable) -> Iterator[Answerer]:
+def _answerer(model: ModelTable, run: tuple[Path, str] | None) -> Iterator[Answerer]:
     """Who answers: servers started for it, servers that are there, or a run's policy in this process."""
     from rlvrlab.cli.examined import AT_ONCE, served
     from rlvrlab.evals.answering import EngineAnswerer
@@ -140,11 +144,10 @@ def _answerer(model: ModelTable) -> Iterator[Answerer]:
         "servers": model.servers, "model": model.name, "key_env": model.key_env, "concurrency": model.concurrency,
         "timeout": model.timeout_s, "completions": model.completions, "system_prompt": model.system_prompt,
     }  # fmt: skip
-    if model.run is not None:
-        from rlvrlab.record.final import split_run
+    if run is not None:
         from rlvrlab.train.policy import policy_of
 
-        policy = policy_of(*split_run(model.run))
+        policy = policy_of(*run)
         yield EngineAnswerer(policy.engine, policy.facts, AT_ONCE, entropy=True, system=model.system_prompt)
         return
     with ExitStack() as stack:

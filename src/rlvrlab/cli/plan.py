@@ -51,12 +51,12 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     _warn(console, advice)
 
 
-def show_verl_plan(resolved: Resolved, overrides: Sequence[str], as_json: bool) -> None:
+def show_verl_plan(resolved: Resolved, overrides: Sequence[str], advice: Sequence[str], as_json: bool) -> None:
     """Resolved values and batch sizes as of any recipe, then what verl is started with, one setting on a line.
 
     Groups, guards and credit are ours, not settings of verl's: its own alone would not tell that they are there.
     """
-    rows, phases, warnings = settings(resolved), phase_plans(resolved), unusual(resolved)
+    rows, phases, warnings = settings(resolved), phase_plans(resolved), [*unusual(resolved), *advice]
     if as_json:
         ours = {"settings": [row._asdict() for row in rows], "phases": [phase._asdict() for phase in phases]}
         print_json({**ours, "warnings": warnings, "verl": list(overrides)})
@@ -71,12 +71,13 @@ def show_verl_plan(resolved: Resolved, overrides: Sequence[str], as_json: bool) 
         console.out(line, highlight=False)
 
 
-def show_parts(parts: Sequence[Part], as_json: bool) -> None:
+def show_parts(parts: Sequence[Part], warnings: Sequence[str], as_json: bool) -> None:
     """A recipe that verl trains phase by phase: who trains which, and the commands."""
     if as_json:
-        print_json({"parts": [part._asdict() for part in parts]})
+        print_json({"parts": [part._asdict() for part in parts], "warnings": list(warnings)})
         return
     console = Console()
+    _warn(console, warnings)
     for number, part in enumerate(parts, 1):
         about = [f"not on verl: {part.why}"] if part.why else []
         about += [f"left out here, {words}" for words in part.left_out]

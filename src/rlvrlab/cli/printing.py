@@ -18,14 +18,30 @@ if TYPE_CHECKING:
 
 NUMBERS = re.compile(r"[\d\s.,:;+%\[\]()…/≤≥<>=≈×±–−-]*[kMGTe]?[\d\s.,+%\[\]()…/±–−-]*")
 """A cell of figures: `87.5 [80.4, 92.3]`, `1.2M`, `40/60`, or nothing."""
+LONGEST_QUOTED, LONGEST_WORD = 200, 1000
+"""Characters of what an error line quotes, and of a path in it, which must be whole to be of use."""
+QUOTES = "'\""
+_QUOTED_OR_WORD = re.compile(rf"""(?<!\w)(?:'[^']*'|"[^"]*")(?!\w)|\S{{{LONGEST_WORD},}}""")
+"""Short quotations are found, too: a closing mark is not taken for an opening one."""
 MOMENT_S, REMINDER_S = 2.0, 20.0
 """Seconds until busy work says what it does, and between the lines that it goes on."""
 
 
 def fail(message: str, code: int) -> NoReturn:
     """Print one error line on stderr and leave with this exit code."""
-    print(f"error: {printable(message)}", file=sys.stderr)
+    print_error(message)
     sys.exit(code)
+
+
+def print_error(message: str) -> None:
+    """One error line on stderr; what it quotes is cut, since a user may have given a whole file for a name."""
+    print(f"error: {_QUOTED_OR_WORD.sub(_cut, printable(message))}", file=sys.stderr)
+
+
+def _cut(found: re.Match[str]) -> str:
+    """Beginning and end of a long quotation, or of a long word that no message of ours has."""
+    text, most = found[0], LONGEST_QUOTED if found[0][0] in QUOTES else LONGEST_WORD
+    return text if len(text) <= most + 2 else f"{text[: most - most // 4]}…{text[-most // 4 :]}"
 
 
 def printable(value: object) -> str:

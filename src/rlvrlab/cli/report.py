@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,31 +37,26 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
     rlvr report experiments/base_… experiments/changed_… -o comparison.html
     rlvr report evaluations/base evaluations/trained -o comparison.html
     """
-    from rlvrlab.record.experiment import REPORT_PAGE
     from rlvrlab.report.csv_tables import write_tables
     from rlvrlab.report.figures import available, write_figures
-    from rlvrlab.report.gather import gather
     from rlvrlab.report.page import page
+    from rlvrlab.report.page_file import gathered_for, usual_page
 
     places = [Path(path) for path in paths]
     if figures and not available():  # said before anything is written
         raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
-    document = gather(places)
-    usual = places[0].with_suffix(".html") if places[0].is_file() else places[0] / REPORT_PAGE
-    target = output or (usual if len(places) == 1 else Path("comparison.html"))
+    target = output or (usual_page(places[0]) if len(places) == 1 else Path("comparison.html"))
+    document = gathered_for(places, target)
     if target.is_dir():
         raise UserError(f"{target}: a folder; name the file, e.g. -o {target / 'report.html'}")
-    if len(places) == 1:
-        folder = places[0] if places[0].is_dir() else places[0].parent
-        document["base"] = Path(os.path.relpath(folder.resolve(), target.resolve().parent)).as_posix()
     text = page(document)
     _write(target, text)
     beside = target.parent if output is None and len(places) == 1 else target.with_name(f"{target.stem}_files")
     files: list[Path] = []
     if not page_only:
-        files += _attempted(document, "tables", lambda: write_tables(document, places, beside / "tables"))
+        files += _attempted(document, beside / "tables", lambda folder: write_tables(document, places, folder))
     if figures:
-        files += _attempted(document, "figures", lambda: write_figures(document, beside / "figures"))
+        files += _attempted(document, beside / "figures", lambda folder: write_figures(document, folder))
     size = len(text.encode())
     if as_json:
         ids = [section["id"] for section in document["sections"]]
@@ -73,12 +67,16 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
         _tell(target, size, document, files)
 
 
-def _attempted(document: Document, what: str, write: Callable[[], list[Path]]) -> list[Path]:
+def _attempted(document: Document, folder: Path, write: Callable[[Path], list[Path]]) -> list[Path]:
     """The page is written by now: what cannot be drawn beside it is named, not fatal."""
+    from rlvrlab.report.page_file import refuse_elsewhere
+
     try:
-        return write()
+        refuse_elsewhere(folder / "any", folder.parent)
+        return write(folder)
     except (LabError, OSError, ValueError, KeyError, TypeError) as error:
-        document["missing"].append({"what": what, "why": f"could not be written ({type(error).__name__}: {error})"})
+        why = f"could not be written ({type(error).__name__}: {error})"
+        document["missing"].append({"what": folder.name, "why": why})
         return []
 
 

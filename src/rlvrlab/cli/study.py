@@ -31,7 +31,7 @@ def command() -> None:
     \b
     rlvr study plan studies/npg_muse/smoke.toml    what would run, what is reused, what it costs
     rlvr study run studies/npg_muse/smoke.toml     run it, or go on with it
-    rlvr recipes                                   the studies that come along, with their records
+    rlvr recipes study                             the studies that come along; with a name, its record
     """
 
 
@@ -175,7 +175,7 @@ def select(
 def report(study: Path, folder: Path | None, as_json: bool) -> None:
     """Write the tables and the decision log anew.
 
-    study.json, REPORT.md and DECISIONS.md in the study folder.
+    study.json, REPORT.md, DECISIONS.md and the page, analysis/report.html, in the study folder.
     """
     board, _ = _surveyed(study, folder)
     made = _written(board)
@@ -229,12 +229,16 @@ def _surveyed(study: Path, folder: Path | None) -> tuple[Board, Survey]:
 
 
 def _written(board: Board) -> dict[str, Any]:
-    """Write study.json, REPORT.md and DECISIONS.md anew."""
+    """Write study.json, REPORT.md, DECISIONS.md and the page anew."""
     from rlvrlab.study.document import write_document
+    from rlvrlab.study.page import try_page
     from rlvrlab.study.run import status_of
 
     survey = board.survey()
-    return write_document(board, survey, status_of(survey), board.chain.file.study.resources.launcher)
+    made = write_document(board, survey, status_of(survey), board.chain.file.study.resources.launcher)
+    if why := try_page(board.folder):
+        click.secho(printable(f"warning: {why}"), fg="yellow", err=True)
+    return made
 
 
 def _stage(survey: Survey, name: str) -> StageView:

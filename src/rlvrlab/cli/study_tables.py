@@ -14,6 +14,7 @@ from rich.text import Text
 from rlvrlab import plain_files
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.plain_files import parsed
+from rlvrlab.record.experiment import REPORT_PAGE
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState
@@ -70,7 +71,8 @@ class Live:
             out.print(
                 Text.assemble((f"{printable(view.name)}  ", "bold"), (printable(words), STYLE.get(view.status, "")))
             )
-        say(out, f"{ended.status}: {ended.folder / 'REPORT.md'}, DECISIONS.md, study.json")
+        page = f", {REPORT_PAGE}" if (ended.folder / REPORT_PAGE).is_file() else ""
+        say(out, f"{ended.status}: {ended.folder / 'REPORT.md'}, DECISIONS.md, study.json{page}")
         for view in ended.survey.stages:
             if view.status == "waiting":
                 say(out, f'Choose with: rlvr study select {ended.folder} {view.name} ARM --reason "…"')

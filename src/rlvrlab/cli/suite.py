@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Member, Ready, Skipped
     from rlvrlab.evals.suites.examine import Examined, Model
 
+FACTS = ("member", "metric", "n")
+"""The columns of a table of results before those of the models."""
+
 
 @click.command("suite", short_help="Examine every model of a folder on a suite of data sets.")
 @click.argument("name", required=False)
@@ -227,7 +230,10 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         bare = [name.rpartition(" ")[0] or name for name in short]
         head = [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
         look: dict[str, Any] = {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}
-        console.print(table(("member", "metric", "n", *head), _rows(examined, models), no_wrap=head, **look))
+        for part in _abreast(examined, models, head, console.width):
+            names, some = [head[i] for i in part], [models[i] for i in part]
+            console.print(table((*FACTS, *names), _rows(examined, some), no_wrap=(*FACTS, *names), **look))
+            look["title"] = None
         compared = sum(cell.versus is not None for cell in examined.cells)
         words = "In %, with 95 % intervals."
         if compared:
@@ -237,6 +243,21 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         console.print(Text(printable(words)))
     for one in examined.skipped:
         console.print(Text(printable(f"skipped {one.name}: {one.why}"), "yellow"))
+
+
+def _abreast(examined: Examined, models: list[str], head: Sequence[str], width: int) -> Iterator[list[int]]:
+    """The numbers of the models that fit beside each other, table by table; the facts of a row stand in each."""
+    columns = zip(*(row for row in _rows(examined, models) if len(row) > 1), strict=True)
+    words = ((name, *(cell.plain for cell in column)) for name, column in zip((*FACTS, *head), columns, strict=True))
+    wide = [2 + max(len(line) for text in texts for line in text.splitlines()) for texts in words]
+    facts, part, taken = sum(wide[: len(FACTS)]), list[int](), 0
+    for i, own in enumerate(wide[len(FACTS) :]):
+        if part and facts + taken + own > width:
+            yield part
+            part, taken = [], 0
+        part.append(i)
+        taken += own
+    yield part
 
 
 def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:

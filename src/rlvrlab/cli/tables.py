@@ -90,6 +90,9 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
     if metrics.get("stopped_early"):
         text = f"{metrics['stopped_early']:.0f}; the tests left out count as failed"
         table.add_row(Text("judged by a part of the tests", "yellow"), text)
+    if metrics.get("limited_tests"):
+        text = f"{metrics['limited_tests']:.0f}; env.most_tests left out the others, so accepted means less"
+        table.add_row(Text("judged by the first tests only", "yellow"), text)
     return table
 
 

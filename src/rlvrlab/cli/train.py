@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY, RunName
 from rlvrlab.cli.options import AS_JSON, FreeWords
-from rlvrlab.cli.printing import table
+from rlvrlab.cli.printing import CountLines, table
 from rlvrlab.errors import UserError
 from rlvrlab.notes import counting, noting
 
@@ -143,12 +143,16 @@ def _show_plan(resolved: Resolved, verl_recipe: Path | None, overrides: Sequence
     from rlvrlab.scale.verl.keys import settings
     from rlvrlab.scale.verl.parts import parts, several_parts
     from rlvrlab.scale.verl.spelling import override
+    from rlvrlab.train.lookups import refuse_wrong
 
-    if several_parts(resolved):
-        show_parts(parts(verl_recipe, overrides), as_json)
+    several = parts(verl_recipe, overrides) if several_parts(resolved) else []
+    verls = {} if several else settings(resolved, "RUN/artifacts/verl")
+    with counting(CountLines().show):
+        warnings = refuse_wrong(resolved)
+    if several:
+        show_parts(several, warnings, as_json)
         return
-    lines = [override(key, value) for key, value in settings(resolved, "RUN/artifacts/verl").items()]
-    show_verl_plan(resolved, lines, as_json)
+    show_verl_plan(resolved, [override(key, value) for key, value in verls.items()], warnings, as_json)
 
 
 def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) -> Resolved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -12,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from rlvrlab import __version__
-from rlvrlab.cli.printing import fail, printable
+from rlvrlab.cli.printing import fail, print_error
 from rlvrlab.errors import InfrastructureError, LabError, RecipeError, suggestion
 
 VERBS = {
@@ -116,7 +117,7 @@ def run(interrupted: Callable[[], bool]) -> NoReturn:
         fail(f"{error.format_message()}{where}", 2)
     except RecipeError as error:
         for line in error.problems:
-            print(f"error: {printable(line)}", file=sys.stderr)
+            print_error(line)
         sys.exit(error.exit_code)
     except LabError as error:
         fail(str(error), error.exit_code)
@@ -131,6 +132,8 @@ def run(interrupted: Callable[[], bool]) -> NoReturn:
         if error.errno is None:
             raise
         place = f"{error.filename}: " if error.filename else ""
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):  # no place at all
+            fail(f"{place}{error.strerror}; no file can be there, name another one", 2)
         fail(f"{place}{error.strerror}; choose another place, or free this one", 1)
 
 

@@ -26,6 +26,7 @@ from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Place, Row, read_row, read_rows
 from rlvrlab.envs.split import ROLES, role_in_training_set
 from rlvrlab.errors import LabError, UserError
+from rlvrlab.notes import LEFT_OUT, hearing
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
@@ -57,7 +58,7 @@ class Prepared:
     not_tried: str = ""
     """Why the problems' own code could not be tried here; empty when it was."""
     left_out_rows: list[str] = field(default_factory=list)
-    """Where they stand."""
+    """Where they stand, and why where the environment says it."""
     origin: str = ""
     raw: list[dict[str, Any]] = field(default_factory=list)
     """The files that were read: name, size and hash."""
@@ -256,10 +257,12 @@ def _reader(env: Environment) -> BaseEnvironment:
 
 def _counted(prepared: Prepared, row: Row, where: str) -> Read | None:
     """What a row asks; None (counted) where it cannot be judged. An unreadable row is an error with its place."""
-    read = read_row(row, where, _reader(prepared.env).read_row)
+    told: dict[str, str] = {}
+    with hearing(told.__setitem__):
+        read = read_row(row, where, _reader(prepared.env).read_row)
     if read is None:
         prepared.left_out += 1
-        prepared.left_out_rows.append(where)
+        prepared.left_out_rows.append(f"{where}: {told[LEFT_OUT]}" if LEFT_OUT in told else where)
         return None
     name, make = prepared.name, read.problems
     return replace(read, problems=lambda role: [replace(p, meta={**p.meta, "dataset": name}) for p in make(role)])

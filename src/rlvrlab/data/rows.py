@@ -121,7 +121,8 @@ def read_problems(path: Path) -> Iterator[Problem]:
     ids = []
     for number, row in read_rows(path):
         if not is_problem_row(row) and "extra_info" not in row:
-            remedy = f'use it by [env] type = "answers", path = "{path.name}" (`rlvr data preview {path}` shows how)'
+            prepare = f"prepare it (`rlvr data prepare {path} --env ENV`, of a known set `… NAME --from {path}`)"
+            remedy = f'{prepare}, or use it by [env] type = "answers" (`rlvr data preview {path}` shows how)'
             raise UserError(f"{path}:{number}: a raw row, not a prepared one (columns {', '.join(row)}); {remedy}")
         problem = from_row(row, f"{path}:{number}")
         ids.append((number, problem.id))

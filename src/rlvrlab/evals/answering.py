@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from rlvrlab.batch import batch_of, without
-from rlvrlab.engines.base import Engine
+from rlvrlab.engines.base import ScoringSampler
 from rlvrlab.errors import UserError
 from rlvrlab.randomness import key_bits
 from rlvrlab.rollout.prompts import prompt_tokens
@@ -103,8 +103,8 @@ class EngineAnswerer:
     """An engine under examination."""
 
     def __init__(
-        self, engine: Engine, facts: dict[str, Any] | None = None, at_once: int | None = None, entropy: bool = False,
-        system: str = "",
+        self, engine: ScoringSampler, facts: dict[str, Any] | None = None, at_once: int | None = None,
+        entropy: bool = False, system: str = "",
     ) -> None:  # fmt: skip
         """`at_once` answers are drawn together (None: all); `entropy` scores them once more to know their entropy.
 

@@ -25,6 +25,8 @@ from rlvrlab.student import normal_quantile
 CARDS = Path("analysis") / "cards"
 EARLIER = "before_extension"
 """Folder of the last cards that a run had before it was made longer."""
+ENOUGH = 20
+"""Problems below which a comparison hardly shows any gain."""
 SOLVED = 0.95
 """Share of right answers before a phase from which on it has nearly nothing to add."""
 
@@ -124,11 +126,11 @@ class Gain(NamedTuple):
 
     @property
     def words(self) -> str:
-        """As `grpo added nothing beyond chance: test 58.1 → 60.5 %, +2.3 points [-4.7, +9.3]`."""
+        """As `grpo is not shown to add anything: test 58.1 → 60.5 %, +2.3 points [-4.7, +9.3]`."""
         said = {
             "higher": "raised accepted@1",
             "lower": "lowered accepted@1",
-            "not shown": "added nothing beyond chance",
+            "not shown": "is not shown to add anything to accepted@1",
         }
         late = f" (step {self.since})" if self.since else ""
         numbers = f"{self.role} {100 * self.before:.1f}{late} → {100 * self.after:.1f} %"
@@ -146,6 +148,9 @@ class Gain(NamedTuple):
                 f"look at what the reward pays (`rlvr check reward`) and at the answers of its last steps; a lower "
                 f"{self.phase}.learning_rate, or go on from an earlier checkpoint"
             )
+        if self.problems is not None and self.problems < ENOUGH:
+            several = f"{self.problems} test problem{'s' * (self.problems != 1)}"
+            return f"{several} can hardly show a gain: add rows, or raise eval.test_size as far as the data has them"
         if self.before >= SOLVED:
             return "nearly all was solved before it: take harder problems, or leave this phase out"
         if self.after == 0:
@@ -158,7 +163,7 @@ class Gain(NamedTuple):
             found = f"with {self.problems} test problems a true gain is found reliably only above"
             more = "more test problems (eval.test_size, as far as the data has them) or several seeds"
             return f"{found} {100 * self.detectable:.0f} points: {more}; or {longer}"
-        return f"{longer}; eval.test_size compares problem by problem"
+        return f"{longer}; eval.test_size = 200 asks test problems, which are compared one by one"
 
 
 def on_test(cards: Sequence[Card]) -> list[Gain]:

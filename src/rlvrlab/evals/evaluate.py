@@ -61,7 +61,11 @@ class Evaluation:
         """Every number, under the field's names; hack/… where answers are programs."""
         hacks = answer_metrics([(one.problem, one.verdict) for one in self.judged])
         told = metrics_of(self.samples, self.protocol, self.wall_s, executed=self.executed) | hacks
-        return told | (reward_metrics(self.judged, self.reward) if self.reward is not None else {})
+        if self.reward is None:
+            return told
+        # Under a budget there are many answers where they are wrong; rates are those of first ones, as everywhere.
+        alike = [one for one in self.judged if self.protocol.budget is None or one.sample == 0]
+        return told | reward_metrics(alike, self.reward)
 
     def accuracy(self) -> Accuracy:
         """Counts of what was solved, for training."""

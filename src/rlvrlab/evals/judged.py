@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rlvrlab.evals.answering import Answer
 from rlvrlab.evals.metrics import Sample
 from rlvrlab.evals.statistics import proportion, wilson
-from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Verdict
+from rlvrlab.types import TESTS_LEFT_OUT, Completion, ErrorKind, Finish, Problem, Verdict
 
 FINISHES, ERRORS = {str(kind): kind for kind in Finish}, {str(kind): kind for kind in ErrorKind}
 """By name; calling an enum takes three times as long, which tells with many stored answers."""
@@ -59,6 +59,7 @@ class Judged:
             at_s=self.at_s,
             accuracy=self.accuracy,
             stopped_early="stopped_early" in self.verdict.flags,
+            limited=TESTS_LEFT_OUT in self.problem.meta,
             answered=self.answer.completion.finish is not Finish.ERROR,
         )
 
@@ -183,5 +184,5 @@ def sample_of(row: dict[str, Any], problem: Problem) -> Sample:
         problem.id, row["sample"], row["correct"], score, row["error"], row["judge_s"], row["gen_tokens"],
         finish is Finish.LENGTH, row.get("entropy"), row["answer"], problem.skill, str(problem.meta.get("level", "")),
         row["turn"], row["at_s"], score if credit is None else credit, "stopped_early" in row["flags"],
-        finish is not Finish.ERROR,
+        TESTS_LEFT_OUT in problem.meta, finish is not Finish.ERROR,
     )  # fmt: skip

@@ -54,6 +54,8 @@ class Sample:
     """What mean accuracy is the mean of, where that is not the partial score: the recipe's reward."""
     stopped_early: bool = False
     """Were tests left out, so that pass_ratio is a lower bound?"""
+    limited: bool = False
+    """Has its problem tests that the environment's `most_tests` leaves out, so that accepted means less?"""
     answered: bool = True
     """False where the request failed: there is no answer, and its 0 tokens are nobody's."""
 
@@ -118,6 +120,7 @@ def dataset_metrics(
     out["cost_per_solved_judge_time"] = seconds / right if right else None
     out |= _unjudged(samples, drawn) | _recovery(everything)
     out["stopped_early"] = sum(s.stopped_early for s in judged)
+    out["limited_tests"] = sum(s.limited for s in judged)
     entropies = [s.entropy for s in samples if s.entropy is not None]
     if entropies:
         out["avg_entropy"] = float(np.mean(entropies))

@@ -48,7 +48,7 @@ class Range(NamedTuple):
 
 RANGES = (
     Range("actor/entropy", 0.01, None, "mode collapse: the policy hardly varies its answers any more",
-          "lower the learning rate, set entropy.coef or kl.coef, or go back to an earlier checkpoint", alarm=True),
+          "set kl.coef = 0.04, lower the learning rate, or go back to an earlier checkpoint", alarm=True),
     Range("groups/zero_variance", None, 0.95, "nearly all groups earned one and the same reward: little is learnt",
           "all wrong: more SFT or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
     Range("response_length/clip_ratio", None, 0.5, "most answers are cut off before they end",

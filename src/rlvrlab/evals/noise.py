@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.student import t_quantile, t_tails
+from rlvrlab.student import t_quantile, t_shift, t_tails
 
 LEVEL = 0.95
 POWER = 0.8
@@ -46,12 +46,24 @@ class Noise(NamedTuple):
 
     def half_width(self, level: float = LEVEL) -> float:
         """The t intervals of the two sources, added as independent errors are; never less than problems alone give."""
-        problems = t_quantile(level, self.problems_df)
-        alone = problems**2 * self.problems
+        return math.sqrt(sum(square for square, _ in self._squares(level)))
+
+    def _squares(self, level: float) -> list[tuple[float, float]]:
+        """What each source adds to the square of the half-width, with its degrees of freedom."""
+        problems = t_quantile(level, self.problems_df) ** 2
+        alone = problems * self.problems, self.problems_df
         if not self.seeds_df:
-            return math.sqrt(alone)
-        seeds = t_quantile(level, self.seeds_df) ** 2 * self.seeds
-        return math.sqrt(max(alone, seeds + problems**2 * max(0.0, self.problems - self.shared)))
+            return [alone]
+        seeds = t_quantile(level, self.seeds_df) ** 2 * self.seeds, self.seeds_df
+        rest = problems * max(0.0, self.problems - self.shared), self.problems_df
+        return [alone] if alone[0] > seeds[0] + rest[0] else [seeds, rest]
+
+    @property
+    def whole(self) -> float:
+        """The variance of the mean for all reasons."""
+        return (
+            max(self.problems, self.seeds + max(0.0, self.problems - self.shared)) if self.seeds_df else self.problems
+        )
 
     def interval(self, level: float = LEVEL) -> Interval:
         """The interval of this level."""
@@ -59,8 +71,16 @@ class Noise(NamedTuple):
         return Interval(max(-self.bound, self.centre - half), min(self.bound, self.centre + half))
 
     def reach(self, level: float = LEVEL) -> float:
-        """The smallest true difference that is shown at this level 4 times out of 5."""
-        return self.half_width(level) + self.half_width(2 * POWER - 1)
+        """The smallest true difference that is shown at this level 4 times out of 5.
+
+        The half-width varies from sample to sample as well: with few degrees of freedom a lucky narrow one is no rule.
+        Two sources vary like one with degrees of freedom between theirs (Welch–Satterthwaite), which tells up to 5 %
+        too much where one of them has a single degree of freedom.
+        """
+        square, df = added(self._squares(level))
+        if square == 0 or math.isinf(square):
+            return math.sqrt(square)
+        return math.sqrt(self.whole) * t_shift(math.sqrt(square / self.whole), df, POWER)
 
     def resized(self, before: int, after: int, times: int = 1) -> Noise:
         """The same noise had there been `after` runs on each side instead of `before`, and `times` the problems."""
@@ -81,10 +101,9 @@ class Noise(NamedTuple):
 
     def _inverted(self, size: float) -> float:
         """The p at which the half-width is `size`, by false position on ln p between two bounds in closed form."""
-        whole = max(self.problems, self.seeds + max(0.0, self.problems - self.shared))
         parts = ((self.seeds, self.seeds_df), (self.problems, self.problems_df))
         one = max(t_tails(_ratio(size, variance), df) for variance, df in parts)
-        most = t_tails(_ratio(size, whole), min(self.seeds_df, self.problems_df))
+        most = t_tails(_ratio(size, self.whole), min(self.seeds_df, self.problems_df))
         low, high = math.log(max(one, LEAST_P)), math.log(max(most, LEAST_P))
         above, below = self._excess(low, size), self._excess(high, size)
         if above < 1e-9:  # one source alone decides, as problems do where runs differ less than their answers

@@ -5,12 +5,13 @@
 Array suffixes: B rows, T completion positions.
 W is the objective's own aggregation, as in verl; TRL does so for KL and always takes token-mean for the entropy.
 Assumption: importance weights (weight_BT) belong to the policy loss alone and are not applied here.
-Trap: entropy_coef > 0 raises entropy without end once the reward is saturated; watch actor/entropy.
+Trap: entropy_coef > 0 raises entropy without end once the reward is saturated; watch actor/entropy, or set a floor:
+the bonus then counts only while answers are drawn with less entropy than that.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +44,13 @@ class Regularised(AroundObjective):
     """verl cuts k3 at 10; None does not."""
     terms: Aggregation | None = None
     """How KL and entropy become one number; None takes the objective's own aggregation."""
+    entropy_floor: NonNegative = 0.0
+    """The bonus counts on answers that were drawn with less entropy than this; 0: on all."""
+
+    def on_answers(self, drawn_entropy: float) -> Regularised:
+        """The terms for answers drawn with this mean entropy."""
+        counts = not self.entropy_floor or drawn_entropy < self.entropy_floor
+        return self if counts else replace(self, entropy_coef=0.0)
 
     def __call__(self, logp_BT: Floats, entropy_BT: Floats, batch: TokenBatch) -> Loss:
         """The sum of the terms."""

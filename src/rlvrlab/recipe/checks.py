@@ -39,6 +39,9 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
     if recipe.kl.coef > 0 and recipe.kl.estimator == "k1" and recipe.kl.place == "loss":
         why = '"k1" in the loss has expected gradient 0 and does not pull to the reference; allowed there: k2, k3'
         problems.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))
+    if recipe.entropy.floor > 0 and not recipe.entropy.coef:
+        why = f"{recipe.entropy.floor:g} has no effect without a bonus"
+        problems.append(("entropy.floor", f"{why}; set entropy.coef, e.g. 0.05, or leave the floor out"))
     if recipe.pipeline.lag:
         if recipe.correction.level == "none":
             why = "with pipeline.lag = 1 an older policy drew the answers"

@@ -38,14 +38,20 @@ def settings(resolved: Resolved) -> list[Setting]:
 
 
 def unusual(resolved: Resolved) -> list[str]:
-    """Values outside the range in which the engine's preset calls them sane, in words."""
+    """In words: values outside the range in which the engine's preset calls them sane, and what has no effect."""
     given = dict(flatten(resolved.plain()))
-    return [
+    outside = [
         f"{key} = {given[key]:g} is unusual for {preset.name}: {low:g} to {high:g} is sane, {usual:g} the preset "
         f"({source})"
         for key, (preset, (usual, low, high, source)) in _vetted(resolved).items()
         if not low <= given[key] <= high
     ]
+    surgery = resolved.build("surgery")
+    if surgery is None or surgery.resolves_conflicts or not surgery.conflict_threshold:
+        return outside
+    table = resolved.recipe.surgery or {}
+    why = f"{table['type']} acts in every step, and only the record tells which pairs are below it"
+    return [*outside, f"surgery.conflict_threshold = {surgery.conflict_threshold:g} changes no update: {why}"]
 
 
 def unnamed_env(resolved: Resolved) -> str:

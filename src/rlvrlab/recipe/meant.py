@@ -22,6 +22,10 @@ MOST = 3
 """Keys that are named at most."""
 
 
+RENAMED = {"credit.normalization_scale": "credit.examined"}
+"""Keys of earlier versions, and what took their place."""
+
+
 def nearest_key(key: str, known: Sequence[str]) -> str:
     """kl_coef -> kl.coef, rolout.n -> rollout.n, grpo.n -> rollout.n, and each phase's key for a bare one; otherwise
     what the table has."""
@@ -31,7 +35,8 @@ def nearest_key(key: str, known: Sequence[str]) -> str:
     # Loosely, only the last part counts: a shared table name makes any two keys look alike.
     leaves = {candidate.rpartition(".")[2]: candidate for candidate in beside}
     near = (
-        [candidate for candidate in everything if leaf == candidate.replace(".", "_")][:1]
+        [RENAMED[key] for key in (key,) if key in RENAMED]
+        or [candidate for candidate in everything if leaf == candidate.replace(".", "_")][:1]
         or keys_meant(leaf, beside if table else everything)
         or difflib.get_close_matches(key, everything, n=1, cutoff=0.8)
         or keys_meant(leaf, everything)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.errors import UserError
 
 MAX_BYTES = 250_000
@@ -27,7 +28,7 @@ _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 def read_toml(path: Path) -> tuple[Tree, str]:
     """The file's tables and its text; a UserError says why it cannot be had."""
     try:
-        with path.open("rb") as file:
+        with plain_files.opened(path) as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise UserError(f"{path}: a recipe has at most {MAX_BYTES} bytes")

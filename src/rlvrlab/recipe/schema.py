@@ -116,6 +116,9 @@ class Entropy(Section):
     """Bonus for staying undecided."""
 
     coef: NonNegative = Field(0.0, description="subtracts coef × mean entropy from the loss")
+    floor: NonNegative = Field(
+        0.0, description="the bonus counts only in steps whose answers were drawn with less entropy; 0: in all steps"
+    )
 
 
 class Correction(Section):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -62,7 +61,7 @@ def recipe_file(path: Path) -> Path:
     found = named_file(path)
     if found is None and not os.path.lexists(path):
         own = [str(other.with_suffix("")) for other in sorted(path.parent.glob(f"*{ENDING}"))]
-        near = suggestion(str(path.with_suffix("")), [*own, *files()])
+        near = suggestion(str(path.with_suffix("")), [name for name in [*own, *files()] if name != str(path)])
         near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
         raise UserError(f"{path}: no such recipe{near}; `rlvr recipes` shows the ones that come with rlvrlab")
     return found or path
@@ -71,7 +70,11 @@ def recipe_file(path: Path) -> Path:
 def named_file(path: Path) -> Path | None:
     """A recipe that is named without its ending, the user's own before one that comes along; None if there is none."""
     own = Path(f"{path}{ENDING}")
-    return own if own.is_file() and not os.path.lexists(path) else shipped_file(path)
+    if os.path.lexists(path):
+        return None
+    if own.is_file() or ((found := shipped_file(path)) is None and os.path.lexists(own)):
+        return own  # a pipe or a link into nowhere, too: whoever reads it says what it is
+    return found
 
 
 def shipped_file(path: Path) -> Path | None:
@@ -122,13 +125,14 @@ def copy(name: str, folder: Path) -> list[Path]:
     source = known[name]
     wanted = [source, *_beside(source)]
     targets = [folder / path.name for path in wanted]
-    there = [str(target) for target in targets if target.exists()]
+    there = [str(target) for target in targets if os.path.lexists(target)]
     if there:
         raise UserError(f"{', '.join(there)}: is already there; move it away, or choose another folder with -o")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, target in zip(wanted, targets, strict=True):
-            shutil.copyfile(path, target)
+            with target.open("xb") as copied:  # never through a link
+                copied.write(path.read_bytes())
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror}); choose another folder with -o") from None
     return targets

@@ -62,7 +62,8 @@ class Surgery(ABC):
     num_groups: Count = 4
     """For difficulty, embedding and random; the others have as many groups as there are values."""
     conflict_threshold: Annotated[float, Ge(-1), Le(1)] = 0.0
-    """A pair of groups whose cosine is below it is in conflict. Without such a pair the gradients are just added up."""
+    """A pair of groups whose cosine is below it is in conflict; without such a pair the gradients are just added up.
+    gradvac, worst_skill and the controls act in every step; for them it only says which pairs the record counts."""
     scope: Literal["global", "module"] = "global"
     """Where conflicts are looked for and resolved: in the whole gradient, or in every module by weights of its own."""
     noise_every: CountOrZero = 10

@@ -43,7 +43,8 @@ class Interference(NamedTuple):
 
 def interference_of(run: Path, which: str, length: float, problems: int) -> Interference:
     """Of a run's checkpoint (`last`, `best`, `base` or a step) under its last on-line phase; the run is untouched."""
-    path, resolved = checkpoint_of(run, which), resolved_of(run)
+    resolved = resolved_of(run)
+    path = checkpoint_of(run, which)
     online = [phase for name in resolved.recipe.phases if (phase := resolved.phase(name)).online]
     if not online:
         raise UserError(f"{run}: no on-line phase in {resolved.recipe.phases}, so there is no policy gradient")

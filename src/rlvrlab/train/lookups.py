@@ -9,18 +9,22 @@ from typing import Any, NamedTuple, get_args
 from rlvrlab.data.presets import how_to_make
 from rlvrlab.envs.split import Use
 from rlvrlab.errors import UserError
+from rlvrlab.evals.cards import ENOUGH
 from rlvrlab.extras import Lookup
 from rlvrlab.notes import hearing
 from rlvrlab.recipe import Resolved
 from rlvrlab.train.checks import owns, refuse_files, refuse_unworkable, try_own_code
 from rlvrlab.train.lab import Supplies, build_supplies, places_of
+from rlvrlab.train.state import Difficulty
+from rlvrlab.train.surgery import Grouping
 from rlvrlab.types import Role
 
 ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
 FEW, MOST_S = 32, 5.0
 """Problems by which the time of all is told, and the most seconds that are spent on drawing all."""
-ENOUGH = 20
-"""Problems below which a warning says that nothing can be shown on them."""
+OWN_CODE = "own code"
+NO_REASON = {OWN_CODE, *(f"data.{role}_file" for role in ROLES)}
+"""What a plan without a step only warns of: it may come before its files, and own code is often only doubted."""
 
 
 class LookedUp(NamedTuple):
@@ -33,19 +37,24 @@ class LookedUp(NamedTuple):
 
 def lookups(resolved: Resolved) -> LookedUp:
     """Everything that can be looked up without loading a model; all problems are drawn where that is soon done."""
-    found = list(resolved.build("engine").lookups())
+    return _looked_up(resolved, list(resolved.build("engine").lookups()))
+
+
+def _looked_up(resolved: Resolved, found: Sequence[Lookup]) -> LookedUp:
+    """Environment, problems and phases, behind what was found out about the engine."""
     try:
         env = resolved.build("env")
     except UserError as error:
         return LookedUp([*found, Lookup("env", "wrong", str(error))], {})
-    roles = {role: _problems(resolved, env, role) for role in ROLES}
+    asked: list[Role] = [*ROLES, *(("test",) if resolved.recipe.data.test_file else ())]
+    roles = {role: _problems(resolved, env, role) for role in asked}
     if any(one.state == "wrong" for one in (*found, *roles.values())):
         return LookedUp([*found, *roles.values()], {})
     own = any(owns(resolved.recipe))
     if not own and (seconds := _seconds_to_draw(resolved, env)) > MOST_S:
         reason = f"all problems take about {seconds:.0f} s to draw"
         later = Lookup("phases", "not checked", f"{reason}; a run checks them before it begins", reason)
-        return LookedUp([*found, *roles.values(), later], {})
+        return LookedUp([*found, *roles.values(), *_without_group(resolved, env), later], {})
     try:
         has = build_supplies(resolved)
     except UserError as error:
@@ -54,6 +63,31 @@ def lookups(resolved: Resolved) -> LookedUp:
     counts |= {"test": len(has.test)} if has.tests else {}
     told = [_counted(resolved, env, role, count) for role, count in counts.items()]
     return LookedUp([*found, *told, *_as_before_training(has, own)], counts)
+
+
+def refuse_wrong(resolved: Resolved) -> list[str]:
+    """Refuse what a run would refuse before it trains, in its words, for a plan that is made without a step.
+
+    Returned is in words what of environment, problems and own code was not found, is doubted or was not looked at.
+    """
+    found = _looked_up(resolved, ()).found
+    for one in found:
+        if one.state == "wrong" and one.what not in NO_REASON:
+            raise UserError(one.words)
+    return [f"{one.what}: {one.words}" for one in found if one.state != "found"]
+
+
+def _without_group(resolved: Resolved, env: Any) -> list[Lookup]:
+    """Whether surgery knows the groups of a few problems, where drawing all takes long."""
+    surgery, recipe = resolved.build("surgery"), resolved.recipe
+    if surgery is None or surgery.needs_pass_rates or recipe.data.train_file is not None:
+        return []
+    some = env.problems("train", FEW, recipe.data.seed)
+    try:
+        Grouping(surgery, some, recipe.seed).names(some, Difficulty())
+    except UserError as error:
+        return [Lookup("phases", "wrong", str(error))]
+    return []
 
 
 def in_short(found: Sequence[Lookup]) -> str:
@@ -135,7 +169,7 @@ def _seconds_to_draw(resolved: Resolved, env: Any) -> float:
 def _as_before_training(has: Supplies, own: bool) -> list[Lookup]:
     """What a run refuses before it trains: the user's own code is tried, then the phases are checked."""
     told: list[str] = []
-    what = "own code"
+    what = OWN_CODE
     try:
         with hearing(lambda _, words: told.append(words)):
             try_own_code(has)
@@ -146,4 +180,4 @@ def _as_before_training(has: Supplies, own: bool) -> list[Lookup]:
         return [Lookup(what, "wrong", str(error))]
     if not own:
         return []
-    return [Lookup("own code", "wrong" if told else "found", "; ".join(told) or "tried on some problems of each role")]
+    return [Lookup(OWN_CODE, "wrong" if told else "found", "; ".join(told) or "tried on some problems of each role")]

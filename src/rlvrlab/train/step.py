@@ -60,6 +60,9 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         steps = credits.rows() if credits else {}
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages
+    if recipe.entropy.floor:
+        estimators, told = estimators.above_floor(assemble(rollouts, recipe.rollout.max_tokens))
+        metrics |= told
     with timed("score"):
         objective = corrected(lab, phase, estimators)
         reused, critic = phase.updates_per_step > 1, phase.critic is not None

@@ -112,7 +112,7 @@ def apply(
 
         terms = guard.terms(now, kept, Gradient(vectors, own))
         vectors, weights = [*vectors, *terms.vectors], np.array([*own, *terms.weights])
-        metrics = metrics | terms.metrics
+        metrics = metrics | {"guard/protected": float(len(now.protected))} | terms.metrics
     gramian = engine.gramian(vectors)["global"]
     norm = math.sqrt(max(float(weights @ gramian @ weights), 0.0)) if np.isfinite(gramian).all() else math.nan
     value = float(found.value_S @ found.share_S)

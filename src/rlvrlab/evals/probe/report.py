@@ -241,6 +241,6 @@ def _line(skill: str, level: str, problems: Sequence[OfProblem], unjudged: int |
 
 
 def measured(score_P: Sequence[float], share: bool | None = None) -> Measured:
-    """Mean and interval over problems."""
+    """Mean and interval over problems; nothing that is measured here can be negative."""
     found = estimate(score_P, share=share)
-    return Measured(found.value, found.low, found.high)
+    return Measured(found.value, max(0.0, found.low), found.high)

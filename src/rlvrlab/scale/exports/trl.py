@@ -49,6 +49,7 @@ REFUSED = {
     "stop.patience": "TRL runs all its steps",
     "stop.target": "TRL runs all its steps",
     "stop.no_signal_steps": "TRL runs all its steps",
+    "entropy.floor": "TRL's entropy bonus counts in every update",
     "pipeline.lag": "TRL draws and trains in turn",
     "pipeline.limits": "limits are learnt in the loop of this package; set the environment's timeout_s",
     "stop.deadline_s": "TRL has no deadline for a step",

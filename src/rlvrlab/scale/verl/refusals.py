@@ -15,6 +15,7 @@ REFUSED = {
     "stop.target": "verl runs all its steps",
     "stop.no_signal_steps": "verl runs all its steps",
     "stop.deadline_s": "verl waits for its workers itself",
+    "entropy.floor": "verl's entropy bonus counts in every update; set entropy.coef alone",
     "pipeline.lag": "verl overlaps sampling and training by its own settings; see engine.overrides",
     "pipeline.limits": "limits are learnt in the loop of this package; set the environment's timeout_s",
     "filter.max_refills": "verl samples other problems until the batch is full",

@@ -70,6 +70,21 @@ class Estimators(NamedTuple):
     limits: Limits | None = None
     """Time limits learnt problem by problem, where the recipe wants that."""
 
+    def above_floor(self, batch: TokenBatch) -> tuple[Estimators, dict[str, float]]:
+        """With the entropy bonus only where these answers were drawn below the recipe's floor; and what was found.
+
+        The mean −log p of drawn tokens is known before the update, and of dead groups too; at temperature 1 its
+        expectation is the mean entropy.
+        """
+        from rlvrlab.objectives.base import needed, token_mean
+        from rlvrlab.objectives.regularise import Regularised
+
+        assert isinstance(self.objective, Regularised)
+        drawn = -token_mean(needed(batch, "behaviour_BT", "an entropy floor"), batch)
+        objective = self.objective.on_answers(drawn)
+        found = {"actor/drawn_entropy": drawn, "actor/entropy_coef": objective.entropy_coef}
+        return self._replace(objective=objective), found
+
 
 class Critic(NamedTuple):
     """How a value function is trained beside the policy."""
@@ -194,7 +209,9 @@ class OnlinePhase(Phase):
             return Estimators(self.advantage(resolved), objective)
         from rlvrlab.objectives.regularise import Regularised
 
-        regularised = Regularised(objective, kl_in_loss, recipe.kl.estimator, recipe.entropy.coef)
+        regularised = Regularised(
+            objective, kl_in_loss, recipe.kl.estimator, recipe.entropy.coef, entropy_floor=recipe.entropy.floor
+        )
         return Estimators(self.advantage(resolved), regularised)
 
     def advantage(self, resolved: Resolved) -> AdvantageEstimator:

@@ -42,8 +42,11 @@ class Curriculum(TrainingProtocol):
         """Levels must exist; every stage trains all skills that have the level."""
         known, levels = levels_of(train), self.levels or tuple(levels_of(train))
         missing = [level for level in levels if level not in known]
-        if missing or not levels:
-            raise UserError(f"protocol.levels: no training problem of level {missing or 'any'}; there are {known}")
+        if not known:
+            remedy = "give the rows a level, take an environment that has levels, or leave the protocol out"
+            raise UserError(f"protocol: a curriculum goes by level, and these training problems have none; {remedy}")
+        if missing:
+            raise UserError(f"protocol.levels: no training problem of level {missing}; there are {known}")
         if self.lengths and len(self.lengths) != len(levels):
             raise UserError(f"protocol.lengths: {len(self.lengths)} lengths for {len(levels)} levels; one each or none")
         bounds = cut(steps, checked_shares(self.shares, len(levels)), "protocol")
