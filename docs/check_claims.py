@@ -11,9 +11,9 @@ Every claim with a number has a TOML block in docs/claims.md:
     unchanged = ["studies/…/tables.md"]    files that it writes anew, and that must come out the same
     states = { "README.md" = "…" }         what these documents say in words because of it
 
-The other way round, every row with numbers in the tables of a study's README is printed by some claim, or all its
-numbers are printed by the claims that name the file under `tables` or `quoted`. A table of numbers in README.md or
-docs/ is printed by a claim, or a test that its chapter names reads the page and holds the table against the code.
+The other way round, every row with numbers in the tables of a study's README and rounds is printed by some claim, or
+all its numbers are printed by the claims that name the file under `tables` or `quoted`. A table of numbers in README.md
+or docs/ is printed by a claim, or a test that its chapter names reads the page and holds the table against the code.
 
 Exit code 1 and one line per mismatch when anything differs.
 """
@@ -35,8 +35,8 @@ SOURCE = ROOT / "docs" / "claims.md"
 BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 KEYS = {"files", "command", "prints", "tables", "quoted", "unchanged", "states"}
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-QUANTITY = re.compile(r"-?\d[\d,]*\.\d+(?: ± \d+\.\d+| \[[^\]]*\])?")
-"""A measured number, with what stands behind it: 0.436 ± 0.030, 9.4 [6.0, 12.7]."""
+QUANTITY = re.compile(r"-?\d[\d,]*\.\d+(?!\d*(?:e-?\d|[MB]\b))(?: ± \d+\.\d+| \[[^\]]*\])?")
+"""A measured number, with what stands behind it: 0.436 ± 0.030, 9.4 [6.0, 12.7]; 1.5e-4 and 1.5B are settings."""
 
 TEST = re.compile(r"`pytest (\S+)`")
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
@@ -94,7 +94,7 @@ def quantities(text: str) -> set[str]:
 def orphans(every: dict[str, dict[str, Any]], printed: dict[str, str], root: Path = ROOT) -> Iterator[str]:
     """Rows of studies' tables whose numbers no claim prints."""
     rows = {row for output in printed.values() for row in table_rows(output)}
-    for path in sorted(root.glob("studies/*/README.md")):
+    for path in sorted([*root.glob("studies/*/README.md"), *root.glob("studies/*/rounds/*.md")]):
         name = path.relative_to(root).as_posix()
         about = [claim for claim, own in every.items() if name in (*own.get("tables", ()), *own.get("quoted", ()))]
         known = set[str]().union(*(quantities(printed[claim]) for claim in about))
@@ -144,6 +144,13 @@ def run(command: str, root: Path) -> tuple[str, str]:
 def main(names: list[str]) -> int:
     """Check all claims, or those named, two at a time; all of them together also account for every table."""
     every = claims(SOURCE.read_text(encoding="utf-8"))
+    if {"-h", "--help"} & set(names):
+        print(__doc__)
+        return 0
+    if unknown := [name for name in names if name not in every]:
+        given = "names are those of the blocks [claim.NAME] in docs/claims.md, as words: quick guards; none: all"
+        print(f"error: no claim {', '.join(unknown)}; {given}", file=sys.stderr)
+        return 2
     wanted = {name: every[name] for name in names or every}
     printed: dict[str, list[str]] = {name: [] for name in wanted}
     with ThreadPoolExecutor(2) as pool:
