@@ -28,8 +28,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[str, str], None]
-LEFT_OUT, PROGRESS = "left out", "progress"
-"""Kinds of notes on a row of data: why it is left out, and what takes long with it."""
+LEFT_OUT, PROGRESS, FOUND = "left out", "progress", "data"
+"""Kinds of notes on data: why a row is left out, what takes long with it, and what was found in files as a whole."""
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 Counter = Callable[[str, int, int], None]
 """Hears what is made, how many there are, and of how many."""

@@ -26,7 +26,7 @@ from rlvrlab.types import Completion, Problem
 needs_jail = pytest.mark.skipif(probe().best == "weak", reason="this machine cannot isolate programs")
 NAMED = {
     "graphs": "np_tsp np_ged np_mcp np_mis np_mvc np_mcs p_tasks wiz_tasks nlgraph node_classification "
-    "link_prediction grapharena graphinstruct",
+    "link_prediction cora_nodes cora_links grapharena graphinstruct",
     "math": "aime24 aime25 math500 lmb minerva_math gaokao2023en gaokao2024_mix college_math cmath gsm8k svamp asdiv "
     "mawps sat_math aqua tabmwp amc23 mmlu_stem",
     "logic": "zebra zebralogic clrs clrs_text",

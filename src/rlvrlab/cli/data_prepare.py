@@ -13,9 +13,9 @@ from rich.console import Console
 from rlvrlab.cli.check import built
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json
+from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
-from rlvrlab.notes import PROGRESS, noting
+from rlvrlab.notes import FOUND, PROGRESS, noting
 from rlvrlab.registry import names
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def prepare(
     screen = Console(stderr=True)
 
     def heard(kind: str, words: str) -> None:
-        if kind == PROGRESS:
-            screen.print(words, markup=False)
+        if kind in (PROGRESS, FOUND):
+            screen.print(printable(words), markup=False, soft_wrap=True)
 
     with screen.status(f"preparing {what}"), noting(heard):
         prepared = _prepared(what, keys, origin, env_name, role, size, seed)

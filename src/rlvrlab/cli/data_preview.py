@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rlvrlab.cli.check import built
 from rlvrlab.cli.options import AS_JSON
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.types import Environment, Problem
 
 
@@ -36,7 +36,8 @@ def preview(what: str, keys: tuple[str, ...], size: int, role: Any, seed: int, a
         _preview_file(Path(what), keys, size, role, seed, as_json)
         return
     environment = built("env", what, keys)
-    rows = [_seen(environment, problem) for problem in environment.problems(role, size, seed)]
+    with telling_data():
+        rows = [_seen(environment, problem) for problem in environment.problems(role, size, seed)]
     print_json(rows) if as_json else _print_problems(rows)
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
-from rlvrlab.cli.printing import print_json, printable, say
+from rlvrlab.cli.printing import print_json, printable, say, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
 from rlvrlab.own_code import named_by_folder
@@ -113,7 +113,8 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
     sinks_of(request["sinks"], "--sink")
     subject = subject_of(request["what"], request["words"], request["run"], request["engine"])
     env, protocol = _protocol(request, subject).applied(subject.env, subject.chosen)
-    problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
+    with telling_data():
+        problems, data, facts = problems_of(subject, request["role"], request["size"], _path(request["data"]))
     if request["impossible"]:
         problems, data = impossible_problems(problems, request["impossible"]), f"{data}_{request['impossible']}"
         if not problems:

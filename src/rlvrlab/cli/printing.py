@@ -6,10 +6,13 @@ import json
 import re
 import sys
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+
+from rlvrlab.notes import FOUND, hearing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,6 +63,18 @@ def say(console: Console, words: str, style: str = "") -> None:
 
     if words:
         console.print(Text(printable(words), style), soft_wrap=True)
+
+
+@contextmanager
+def telling_data() -> Iterator[None]:
+    """Within the block, what is found in data files as a whole is said on stderr: what was counted and left out."""
+
+    def tell(kind: str, words: str) -> None:
+        if kind == FOUND:
+            click.echo(printable(words), err=True)
+
+    with hearing(tell):
+        yield
 
 
 def print_json(value: object) -> None:

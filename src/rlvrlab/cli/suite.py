@@ -18,7 +18,7 @@ from rich.text import Text
 from rlvrlab.cli.model_folders import engine_of_model, is_model
 from rlvrlab.cli.names import RUN_AT_OR_OTHER
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
-from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError
 
@@ -79,7 +79,8 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     if options["models"] is None and not options["servers"]:
         raise UserError("name what to examine: --models DIR (a folder of run folders) or --server URL")
     limits = {"max_tokens": options["max_tokens"], "size": options["size"]}
-    prepared = [prepare(one, options["tier"], data, changes.get(one.name, {}), **limits) for one in members]
+    with telling_data():
+        prepared = [prepare(one, options["tier"], data, changes.get(one.name, {}), **limits) for one in members]
     with ExitStack() as stack:
         models, left_out = _models(options, stack)
         if options["contamination"]:

@@ -65,6 +65,8 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
             continue  # without partial scores the two are one
         if key in metrics and not (several and key == "accepted_at_1"):
             table.add_row(words, _share(metrics, key))
+    for key in (k for k in metrics if k.startswith("rule/")):
+        table.add_row(f"right by the rule {key.removeprefix('rule/')}", _share(metrics, key))
     for kind in (k for k in metrics if k.endswith("_error_rate") and metrics[k]):
         table.add_row(f"error: {kind.removesuffix('_error_rate')}", _share(metrics, kind))
     if metrics.get("reward_mean") not in (None, metrics.get("accepted_at_1")):  # else it pays 1 for right, 0 for wrong

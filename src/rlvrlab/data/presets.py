@@ -103,6 +103,10 @@ PRESETS: dict[str, Preset] = {
     "npg_muse": Preset(
         "graph_rows", {"train": "train"}, note="--from train_graph_6np_*.parquet or .jsonl, docs/graphs.md"
     ),
+    "network": Preset(
+        "graph_learning", {}, folder_key="path",
+        note="--from a network's folder or file: Cora, OGB, CSV, GML, docs/graphs.md",
+    ),
     "nlgraph": Preset("nlgraph", {}, folder_key="folder", note="--from its folder: cycle/test.json and so on"),
     **{
         name: Preset(

@@ -16,6 +16,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from string import Formatter
@@ -139,12 +140,17 @@ def filled(template: str, row: Row) -> Any:
     return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """Decoded lines with their number and whether they end properly."""
+def lines_of(path: Path, longest: int = 0) -> Iterator[tuple[int, str, bool]]:
+    """Decoded lines with their number and whether they end properly; of more than `longest` bytes, where given, none.
+
+    A bound is for files whose lines are short: without one a file without line ends is one line, and read whole.
+    """
     number = 0
     try:
         with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(partial(file.readline, longest + 1 if longest else -1), b""), 1):
+                if longest and len(line) > longest:
+                    raise UserError(f"{path}:{number}: a line of more than {longest:,} bytes; is it this kind of file?")
                 if number == 1:
                     if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
                         raise UserError(f"{path}: is UTF-16; save it as UTF-8")
@@ -189,7 +195,7 @@ class _Bounded(io.RawIOBase):
 
 
 def _jsonl_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, text, whole in _lines(path):
+    for number, text, whole in lines_of(path):
         if not text.strip():
             continue
         where = f"{path}:{number}"
@@ -211,7 +217,7 @@ def json_fault(error: Exception) -> str:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    text = "".join(line for _, line, _ in _lines(path))
+    text = "".join(line for _, line, _ in lines_of(path))
     if not text.strip():
         return
     try:
@@ -228,13 +234,16 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(LONGEST_FIELD)
-    lines = (line for _, line, _ in _lines(path))
+    lines = (line for _, line, _ in lines_of(path))
     header = next(lines, "")
     # Spreadsheets also write ; and tabs, which count where the header has no comma.
     delimiter = "," if "," in header else max(",;\t", key=header.count)
     reader = csv.DictReader(chain([header], lines), delimiter=delimiter, strict=True)
     number = 0
     try:
+        named = [name for name in reader.fieldnames or () if name]
+        if twice := next((name for name in named if named.count(name) > 1), None):
+            raise UserError(f"{path}: two columns are named {twice!r}, and one would be lost; rename one")
         for number, row in enumerate(reader, 1):
             if None in row:
                 raise UserError(f"{path}:{number}: more fields than the header has columns")

@@ -16,7 +16,7 @@ is None, it is counted apart, and asked again when the evaluation is resumed.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ from rlvrlab.evals.protocol import Protocol as EvalProtocol
 from rlvrlab.notes import timed
 from rlvrlab.rewards.total import AbsentReward, PartialCredit, paid
 from rlvrlab.rollout.collect import Item, Judging
-from rlvrlab.types import Environment, Finish, Problem, RewardFunction, Sampling, Verdict, skills_of, unjudged
+from rlvrlab.types import RULES, Environment, Finish, Problem, RewardFunction, Sampling, Verdict, skills_of, unjudged
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ class Evaluation:
         return [one.as_sample() for one in self.judged]
 
     def metrics(self) -> dict[str, Any]:
-        """Every number, under the field's names; hack/… where answers are programs."""
+        """Every number, under the field's names; hack/… where answers are programs, rule/… where problems tell it."""
         hacks = answer_metrics([(one.problem, one.verdict) for one in self.judged])
         told = metrics_of(self.samples, self.protocol, self.wall_s, executed=self.executed) | hacks
+        told |= rule_metrics({one.problem.id: one.problem for one in self.judged}.values())
         if self.reward is None:
             return told
         # Under a budget there are many answers where they are wrong; rates are those of first ones, as everywhere.
@@ -169,6 +170,15 @@ def reward_metrics(judged: Sequence[Judged], reward: RewardFunction) -> dict[str
     told: dict[str, Any] = {"reward_mean": mean, "reward_zero_rate": zeros / len(given)}
     told |= parts if len(parts) > 1 else {}
     return told | ({"reward_failed": len(first) - len(given)} if len(given) < len(first) else {})
+
+
+def rule_metrics(problems: Iterable[Problem]) -> dict[str, float]:
+    """By rule, the share of problems that it gets right, of those that tell it: what a policy is held against."""
+    told: dict[str, list[bool]] = defaultdict(list)
+    for problem in problems:
+        for name, right in problem.meta.get(RULES, {}).items():
+            told[f"rule/{name}"].append(right)
+    return {name: sum(rights) / len(rights) for name, rights in told.items()}
 
 
 def metrics_of(

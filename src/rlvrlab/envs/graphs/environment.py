@@ -1,4 +1,4 @@
-"""The graph environments: six NP-hard tasks, GraphArena's four others, GraphWiz's nine, two of graph learning.
+"""The graph environments: six NP-hard tasks, GraphArena's four others, GraphWiz's nine; learning.py has two more.
 
     id         MIS:2:5a0e1f33c9d2b7aa
     prompt     Your task is the Maximum Independent Set problem in a social network, … [UserA, UserB, …].
@@ -28,7 +28,7 @@ from rlvrlab.envs.graphs.production import STYLES, Batch, produce
 from rlvrlab.envs.graphs.rows import MOST_NODES, numbered
 from rlvrlab.envs.graphs.short_traces import short_traced
 from rlvrlab.envs.graphs.tasks.base import Instance, Task
-from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, LEARNING, NP, POLYNOMIAL, TASKS
+from rlvrlab.envs.graphs.tasks.catalogue import GRAPHWIZ, NP, POLYNOMIAL, TASKS
 from rlvrlab.envs.graphs.traces import traced
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError, suggestion
@@ -201,11 +201,3 @@ class GraphWiz(GraphEnvironment):
     """GraphWiz's nine tasks, with labels that are proved."""
 
     tasks: tuple[str, ...] = GRAPHWIZ
-
-
-@register("env", "graph_learning")
-@dataclass(frozen=True)
-class GraphLearning(GraphEnvironment):
-    """Node classification and link prediction on planted groups."""
-
-    tasks: tuple[str, ...] = LEARNING

@@ -4,8 +4,8 @@ rlvr suite graphs --tier fast --models experiments/
 
 graphs   What is made here has proved answers, and the same seed gives the same problems everywhere: six NP-hard tasks,
          four others of GraphArena's kind (`p_tasks`), nine of GraphWiz's kind (`wiz_tasks`), node and link prediction.
-         The published ones of GraphArena, GraphWiz and NLGraph are read from your copy; numbers on one kind are no
-         numbers on the other.
+         The published ones of GraphArena, GraphWiz and NLGraph, and Cora, are read from your copy; numbers on one kind
+         are no numbers on the other.
 math     Small hard sets by pass@k, large ones by pass@1. All read the publisher's files; none is shipped.
 logic    Logic grids and textbook algorithms: made here, and the published ones.
 coding   Countdown, GSM8K and programs. MBPP_reg are MBPP's prompt and validation rows, for regression: dev, never test.
@@ -19,6 +19,7 @@ from rlvrlab.evals.suites.base import ENDINGS, Member, Suite, published, test_fi
 LONG = 8192
 ROWS = "{}, as lines of JSON (docs/graphs.md)"
 QWEN = "github.com/QwenLM/Qwen2.5-Math, evaluation/data/{}"
+LINQS = "linqs-data.soe.ucsc.edu/public/lbc/cora.tgz, unpacked (cora/cora.content and cora.cites)"
 LIVE = "huggingface.co/datasets/opencompass/LiveMathBench"
 AT_K = {
     # name: (problems, k); both tiers draw k answers, the fast one to fewer problems
@@ -54,6 +55,13 @@ GRAPHS = Suite(
         Member(
             "nlgraph", "nlgraph", 1000, 40, files=("nlgraph",), folder_key="folder", max_tokens=LONG,
             group="cross task", source="github.com/Arthur-Heng/NLGraph (folder NLGraph, one sub-folder per task)",
+        ),
+        *(
+            Member(
+                f"cora_{name}", "graph_learning", 1000, 20, {"tasks": [task]}, files=("cora",), folder_key="path",
+                max_tokens=LONG, group="published", source=LINQS,
+            )
+            for name, task in (("nodes", "node_classification"), ("links", "link_prediction"))
         ),
         published("grapharena", 10_000, 60, ROWS.format("github.com/squareRoot3/GraphArena"), max_tokens=LONG,
                   group="published"),

@@ -40,6 +40,8 @@ class Instance:
     """The nodes a question names."""
     words: tuple[str, ...] = ()
     """Whatever else the prompt prints: a relation per edge, a topic per node."""
+    choices: tuple[str, ...] = ()
+    """What may be answered, where the question lists it."""
     hint: tuple[int, ...] = ()
     """What the generator knows and the policy does not, e.g. planted edits; never part of the reference."""
 
@@ -55,6 +57,8 @@ class Instance:
             plain["names"] = list(self.names)
         if self.query:
             plain["query"] = list(self.query)
+        if self.choices:
+            plain["choices"] = list(self.choices)
         return plain
 
     @staticmethod
@@ -64,6 +68,7 @@ class Instance:
             tuple([Graph.from_plain(graph) for graph in plain["graphs"]]),
             tuple(plain.get("names", ())),
             tuple(plain.get("query", ())),
+            choices=tuple(plain.get("choices", ())),
         )
 
 
