@@ -186,7 +186,7 @@ def _around(held: Held, asked: tuple[int, ...], reach: Reach, random: Random) ->
     chosen = dict.fromkeys(asked)
     layer = list(asked)
     for _ in range(reach.hops):
-        fresh = sorted({u for v in layer for u in held.seen(v) if {u, v} != pair} - chosen.keys())
+        fresh = sorted({u for v in layer for u in held.seen(v)} - chosen.keys())
         room = reach.most - len(chosen)
         layer = random.sample(fresh, room) if len(fresh) > room else fresh
         chosen |= dict.fromkeys(layer)
@@ -205,7 +205,7 @@ def majority(graph: Graph, asked: int) -> str | None:
     ends = [u if v == asked else v for u, v in graph.edges if asked in (u, v)]
     near = Counter(graph.labels[u] for u in ends if graph.labels[u] != UNKNOWN)
     everywhere = Counter(label for label in graph.labels if label != UNKNOWN)
-    return max(near or everywhere, key=lambda label: (near[label], everywhere[label], label), default=None)
+    return max(everywhere, key=lambda label: (near[label], everywhere[label], label), default=None)
 
 
 def common_neighbours(graph: Graph, a: int, b: int) -> int:
