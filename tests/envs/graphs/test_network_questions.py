@@ -14,6 +14,7 @@ import pytest
 from rlvrlab.cli.check import built
 from rlvrlab.data.prepare import from_preset
 from rlvrlab.data.presets import PRESETS
+from rlvrlab.envs.graphs import network_questions
 from rlvrlab.envs.graphs.learning import GraphLearning
 from rlvrlab.envs.graphs.network import Published, network_of
 from rlvrlab.envs.graphs.network_questions import held_out
@@ -165,8 +166,8 @@ def test_what_dev_or_test_asks_for_is_asked_for_by_nobody_else() -> None:
         links += len(hidden)
         absent += sum(not pair.linked and held.roles[pair.first] != "train" for pair in held.pairs)
         assert all(pair.linked == graph.has_edge(nodes[pair.first], nodes[pair.second]) for pair in held.pairs)
-        assert all(held.seen(v) for v in range(len(nodes)) if network.near(v))
-        assert {pair.first for pair in held.pairs} == {v for v in range(len(nodes)) if network.near(v)}
+        assert all(len(held.seen(v)) for v in range(len(nodes)) if len(network.near(v)))
+        assert {pair.first for pair in held.pairs} == {v for v in range(len(nodes)) if len(network.near(v))}
     assert links > 30 and absent > 30
 
 
@@ -244,6 +245,17 @@ def test_what_is_read_and_left_out_is_told_with_what_the_rule_gets(karate: Path)
     )
     centres = [node for node in map(str, KARATE) if role_of("network", node) == "train"]
     assert count + sum(int(n) for n in re.findall(r"; (\d+) ", line)) == len(centres)
+
+
+def test_of_a_large_network_a_part_is_asked_about_and_that_is_told(
+    novel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_questions, "MOST_ASKED", 30)
+    heard: list[str] = []
+    with hearing(lambda kind, words: heard.append(words) if kind == FOUND else None):
+        found = every(GraphLearning(path=str(novel), tasks=LINKS, drop=("loops",)))
+    assert heard[0] == "novel: 77 nodes, 254 links, 0 classes; 30 of its nodes are asked about"
+    assert 20 < len(found) <= 30
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,10 @@ def _held(path: str, classes: str, drop: tuple[str, ...], _: tuple[object, ...])
     """The network; read again only when a file has changed."""
     layout = layout_of(Path(path))
     network = network_of(layout.read(layout, classes), drop)
-    note(FOUND, network.described())
-    return held_out(network)
+    held, nodes = held_out(network), len(network.nodes)
+    part = f"; {len(held.asked):,} of its nodes are asked about" if len(held.asked) < nodes else ""
+    note(FOUND, network.described() + part)
+    return held
 
 
 @lru_cache(maxsize=16)

@@ -64,14 +64,13 @@ class Network(NamedTuple):
     told: tuple[str, ...]
     """What was left out, merged or not read, with its number."""
 
-    def near(self, v: int) -> list[int]:
-        """The neighbours of a node."""
-        found: list[int] = self.ends[self.begins[v] : self.begins[v + 1]].tolist()
-        return found
+    def near(self, v: int) -> Numbers:
+        """The neighbours of a node, ascending; a hub has many thousands."""
+        return self.ends[self.begins[v] : self.begins[v + 1]]
 
     def linked(self, u: int, v: int) -> bool:
         """Whether two nodes are neighbours."""
-        row = self.ends[self.begins[u] : self.begins[u + 1]]
+        row = self.near(u)
         at = int(np.searchsorted(row, v))
         return at < len(row) and int(row[at]) == v
 

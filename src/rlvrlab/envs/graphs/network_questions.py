@@ -12,19 +12,24 @@ is taken out both nodes have a link left, or a node without any would be a yes.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
+
 from rlvrlab.envs.graphs.graph import Edge, Graph, shape
-from rlvrlab.envs.graphs.network import Network
+from rlvrlab.envs.graphs.network import Network, Numbers
 from rlvrlab.envs.graphs.tasks.base import Instance
 from rlvrlab.envs.graphs.tasks.networks import UNKNOWN
 from rlvrlab.envs.split import ROLES, role_of
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Role
 
+MOST_ASKED = 20_000
+"""Nodes of a network that are asked about, for each task; of a larger one those that their names choose."""
 TRIES = 20
 """For an absent pair of a node; one whose surroundings are all linked has none."""
 MAJORITY, COMMON = "neighbours_majority", "common_neighbours"
@@ -43,14 +48,15 @@ class Held(NamedTuple):
 
     network: Network
     roles: tuple[Role, ...]
+    asked: tuple[int, ...]
+    """The nodes that are asked about."""
     pairs: tuple[Pair, ...]
     hidden: dict[int, frozenset[int]]
 
-    def seen(self, v: int) -> list[int]:
+    def seen(self, v: int) -> Numbers:
         """The neighbours of a node as prompts show them."""
-        hidden = self.hidden.get(v)
-        near = self.network.near(v)
-        return [u for u in near if u not in hidden] if hidden else near
+        near, hidden = self.network.near(v), self.hidden.get(v)
+        return near[~np.isin(near, list(hidden))] if hidden else near
 
 
 class Question(NamedTuple):
@@ -77,11 +83,13 @@ class Reach(NamedTuple):
 def held_out(network: Network) -> Held:
     """Who is asked what in which role."""
     roles = tuple([role_of("network", node) for node in network.nodes])
-    left = [len(network.near(v)) for v in range(len(network.nodes))]
+    left = np.diff(network.begins).tolist()
+    keys = [(key_bits("network asked", node), v) for v, node in enumerate(network.nodes)]
+    asked = tuple(sorted([v for _, v in heapq.nsmallest(MOST_ASKED, keys)]))
     hidden: dict[int, set[int]] = {}
     pairs: dict[Edge, Pair] = {}
     for role in ROLES:
-        for v in [v for v, its in enumerate(roles) if its == role]:
+        for v in [v for v in asked if roles[v] == role]:
             random = Random(key_bits("network pair", network.nodes[v]))
             kinds = [_link_of, _absent_pair] if random.random() < 0.5 else [_absent_pair, _link_of]
             pair = next((pair for kind in kinds if (pair := kind(random, network, v, left, pairs))), None)
@@ -92,14 +100,14 @@ def held_out(network: Network) -> Held:
                 for u, w in ((pair.first, pair.second), (pair.second, pair.first)):
                     hidden.setdefault(u, set()).add(w)
                     left[u] -= 1
-    return Held(network, roles, tuple(pairs.values()), {v: frozenset(some) for v, some in hidden.items()})
+    return Held(network, roles, asked, tuple(pairs.values()), {v: frozenset(some) for v, some in hidden.items()})
 
 
 def _link_of(random: Random, network: Network, v: int, left: list[int], taken: dict[Edge, Pair]) -> Pair | None:
     """A link of the node that nobody else asks for; both nodes keep another one."""
     if left[v] < 2:
         return None
-    free = [u for u in network.near(v) if left[u] > 1 and (min(u, v), max(u, v)) not in taken]
+    free = [u for u in network.near(v).tolist() if left[u] > 1 and (min(u, v), max(u, v)) not in taken]
     return Pair(v, random.choice(free), True) if free else None
 
 
@@ -107,22 +115,22 @@ def _absent_pair(random: Random, network: Network, v: int, left: list[int], take
     """A node that it is not linked with: two steps away, or an end of any link."""
     if not left[v]:
         return None
-    close, near = random.random() < 0.5, network.near(v)
+    close = random.random() < 0.5
     for _ in range(TRIES):
-        u = (
-            int(random.choice(network.near(random.choice(near))))
-            if close
-            else int(network.ends[random.randrange(len(network.ends))])
-        )
+        u = _any(random, network.near(_any(random, network.near(v))) if close else network.ends)
         if u != v and not network.linked(u, v) and (min(u, v), max(u, v)) not in taken:
             return Pair(v, u, False)
     return None
 
 
+def _any(random: Random, nodes: Numbers) -> int:
+    return int(nodes[random.randrange(len(nodes))])
+
+
 def class_questions(held: Held, role: Role, reach: Reach, left_out: Counter[str]) -> Iterator[Question]:
     """What class has each node of this role?"""
     network = held.network
-    for v in [v for v, its in enumerate(held.roles) if its == role]:
+    for v in [v for v in held.asked if held.roles[v] == role]:
         if network.class_of[v] < 0:
             left_out["have no class"] += 1
             continue
@@ -152,7 +160,7 @@ def link_questions(held: Held, role: Role, reach: Reach, left_out: Counter[str])
     """Are the two nodes of each pair of this role linked?"""
     network = held.network
     of_role = [pair for pair in held.pairs if held.roles[pair.first] == role]
-    if without := sum(its == role for its in held.roles) - len(of_role):
+    if without := sum(held.roles[v] == role for v in held.asked) - len(of_role):
         left_out["have no pair of their own"] += without
     for pair in of_role:
         names = (network.nodes[pair.first], network.nodes[pair.second])
@@ -182,12 +190,12 @@ def _around(held: Held, asked: tuple[int, ...], reach: Reach, random: Random) ->
 
     Of a layer that is too large a random part is taken. A pair that is asked about is never shown as linked.
     """
-    pair = set(asked) if len(asked) == 2 else set()
-    chosen = dict.fromkeys(asked)
-    layer = list(asked)
+    chosen, layer = dict.fromkeys(asked), list(asked)
     for _ in range(reach.hops):
-        fresh = sorted({u for v in layer for u in held.seen(v)} - chosen.keys())
         room = reach.most - len(chosen)
+        if not room or not layer:
+            break
+        fresh = np.setdiff1d(np.concatenate([held.seen(v) for v in layer]), list(chosen)).tolist()
         layer = random.sample(fresh, room) if len(fresh) > room else fresh
         chosen |= dict.fromkeys(layer)
     if len(chosen) < max(reach.fewest, len(asked) + 1):
@@ -195,9 +203,10 @@ def _around(held: Held, asked: tuple[int, ...], reach: Reach, random: Random) ->
     order = list(chosen)
     random.shuffle(order)
     place = {v: i for i, v in enumerate(order)}
-    links = {(min(place[v], place[u]), max(place[v], place[u])) for v in order for u in held.seen(v)
-             if u in place and {u, v} != pair}  # fmt: skip
-    return _Shown(Graph(len(order), tuple(sorted(links))), tuple(order), tuple([place[v] for v in asked]))
+    met = [(place[v], place[u]) for v in order for u in np.intersect1d(held.seen(v), order, True).tolist()]
+    pair = tuple(sorted([place[v] for v in asked]))
+    links = tuple(sorted([link for link in met if link[0] < link[1] and link != pair]))
+    return _Shown(Graph(len(order), links), tuple(order), tuple([place[v] for v in asked]))
 
 
 def majority(graph: Graph, asked: int) -> str | None:
