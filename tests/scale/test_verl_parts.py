@@ -171,3 +171,8 @@ def test_a_plan_for_verl_may_come_before_its_files_and_says_so(tmp_path: Path) -
     told = rlvr("train", "verl_coding_grpo", "data.train_file=none.parquet", "--plan", "--json", folder=tmp_path)
     assert told.returncode == 0, told.stderr
     assert any("none.parquet" in words for words in json.loads(told.stdout)["warnings"])
+    files = ("data.train_file=none.parquet", "data.dev_file=none.parquet", "data.test_file=none_2.parquet")
+    parts = rlvr("train", "coding_five_phase", *files, "--engine", "verl", "--plan", "--json", folder=tmp_path)
+    assert parts.returncode == 0, parts.stderr
+    warned = json.loads(parts.stdout)["warnings"]
+    assert [one.partition(":")[0] for one in warned] == ["data.train_file", "data.dev_file", "data.test_file"], warned
