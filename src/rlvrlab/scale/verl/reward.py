@@ -62,6 +62,7 @@ def scored(job: Job, problem: Problem, completion: Completion, verdict: Verdict)
         "acc": math.nan,
         "judged": float(verdict.correct is not None),
         "error": str(verdict.error),
+        "truncated": float(completion.finish is Finish.LENGTH),
         "problem": problem.id,
         "detail": verdict.detail[:200],
     }
