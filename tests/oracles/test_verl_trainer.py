@@ -98,6 +98,7 @@ class Hooked(TrainerHooks, Base):
     tokenizer = SimpleNamespace(
         decode=lambda tokens, skip_special_tokens=True: "".join(map(chr, tokens)),
         encode=lambda text, add_special_tokens=False: [ord(c) for c in text],
+        eos_token_id=0,
     )
     global_steps = 1
 

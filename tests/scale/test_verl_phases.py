@@ -29,7 +29,7 @@ train_size = 300
 dev_size = 24
 [rollout]
 n = 8
-max_tokens = 24
+max_tokens = 7  # most right answers have as many, the end token with them: they are not cut off
 [eval]
 every = 0
 test_size = 8
