@@ -98,6 +98,7 @@ class Hooked(TrainerHooks, Base):
     tokenizer = SimpleNamespace(
         decode=lambda tokens, skip_special_tokens=True: "".join(map(chr, tokens)),
         encode=lambda text, add_special_tokens=False: [ord(c) for c in text],
+        eos_token_id=0,
     )
     global_steps = 1
 
@@ -218,3 +219,17 @@ def test_a_lost_judge_stops_the_run(world) -> None:
     trainer, batch, _ = world([("a", gen, "x", math.nan), ("a", gen, "y", math.nan), ("a", gen, "z", 1.0)])
     with pytest.raises(InfrastructureError, match=r"2 of 3 answers could not be judged \(away\)"):
         trainer._compute_advantage(batch, {})
+
+
+def test_held_out_answers_are_counted_as_without_verl(world) -> None:
+    """By skill too; an answer that was cut off counts whether it could be judged or not."""
+    trainer, _, _ = world([])
+    names = [one.id for skill in ("gen", "gen", "out") for one in two(skill)[:1]]
+    infos = {
+        "problem": names, "acc": [1.0, math.nan, 0.0], "judged": [1.0, 0.0, 1.0], "truncated": [0.0, 1.0, 1.0],
+        "error": ["none", "infra", "syntax"],
+    }  # fmt: skip
+    found = trainer._val_metrics_update([], [], infos, [])
+    told = {name.removeprefix("val-core/minicode/"): value for name, value in found.items()}
+    assert (told["acc"], told["unjudged"], told["truncated"], told["error/syntax"]) == (0.5, 1.0, 2.0, 1.0)
+    assert (told["gen/acc"], told["out/acc"]) == (1.0, 0.0)

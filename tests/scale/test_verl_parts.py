@@ -73,7 +73,7 @@ def test_the_five_phases_are_three_parts_each_from_the_model_before() -> None:
         path, words = train_words(part)
         resolved = recipe_for_verl(path, words) if part.engine == "verl" else load_recipe(path, words)
         assert resolved.recipe.phases == part.phases and resolved.recipe.engine["type"] == part.engine
-        assert part.commands[1] == f"rlvr model export latest -o {resolved.recipe.name}"
+        assert part.commands[1] == f"rlvr model export latest@last -o {resolved.recipe.name}"
         assert before is None or before.commands[1].endswith(f" -o {resolved.recipe.engine['model']}")
         if part.engine == "verl":
             assert settings(resolved, "/home")["data.max_prompt_length"] == 1024
@@ -99,7 +99,7 @@ def test_the_command_line_prints_the_parts_and_a_refusal_names_it(tmp_path: Path
     (tmp_path / "small.toml").write_text(SMALL)
     told = rlvr("train", "small.toml", "engine.gpus=1", "--engine", "verl", "--plan", folder=tmp_path)
     assert told.returncode == 0, told.stderr
-    for line in ("1 hf: sft", "2 verl: grpo", "3 hf: grpo_turns", "rlvr model export latest -o small_2"):
+    for line in ("1 hf: sft", "2 verl: grpo", "3 hf: grpo_turns", "rlvr model export latest@last -o small_2"):
         assert line in told.stdout
     assert any("--plan" in line for line in errors(rlvr("train", "small.toml", "--engine", "verl", folder=tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"], "a plan writes nothing"
@@ -171,3 +171,8 @@ def test_a_plan_for_verl_may_come_before_its_files_and_says_so(tmp_path: Path) -
     told = rlvr("train", "verl_coding_grpo", "data.train_file=none.parquet", "--plan", "--json", folder=tmp_path)
     assert told.returncode == 0, told.stderr
     assert any("none.parquet" in words for words in json.loads(told.stdout)["warnings"])
+    files = ("data.train_file=none.parquet", "data.dev_file=none.parquet", "data.test_file=none_2.parquet")
+    parts = rlvr("train", "coding_five_phase", *files, "--engine", "verl", "--plan", "--json", folder=tmp_path)
+    assert parts.returncode == 0, parts.stderr
+    warned = json.loads(parts.stdout)["warnings"]
+    assert [one.partition(":")[0] for one in warned] == ["data.train_file", "data.dev_file", "data.test_file"], warned

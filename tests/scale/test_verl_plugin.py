@@ -63,8 +63,8 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     reward._desks.clear()
 
 
-def asked(problem, text: str) -> dict:
-    extra = {"id": problem.id, reward.TOKENS: [1, 2]}
+def asked(problem, text: str, tokens: tuple[int, ...] = (1, 2)) -> dict:
+    extra = {"id": problem.id, reward.TOKENS: list(tokens), reward.END: 9}
     return asyncio.run(reward.compute_score(problem.source, text, "", extra))
 
 
@@ -76,6 +76,9 @@ def test_score_and_parts(planned) -> None:
     expected = planned.reward(problem, reward.completion_of(planned, gold, (1, 2)), planned.env.verify(problem, gold))
     assert right["score"] == expected.value > wrong["score"]
     assert {f"part/{name}": value for name, value in expected.parts.items()}.items() <= right.items()
+    most = planned.resolved.recipe.rollout.max_tokens
+    lengths = {(1,) * (most - 1): 0.0, (1,) * most: 1.0, (1,) * (most - 1) + (9,): 0.0}
+    assert {tokens: asked(problem, gold, tokens)["truncated"] for tokens in lengths} == lengths
 
 
 def test_what_cannot_be_judged_is_asked_again_and_never_0(planned, monkeypatch: pytest.MonkeyPatch) -> None:

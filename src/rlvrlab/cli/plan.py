@@ -84,7 +84,7 @@ def show_parts(parts: Sequence[Part], warnings: Sequence[str], as_json: bool) ->
         say(console, f"{number} {part.engine}: {', '.join(part.phases)}", "bold")
         for line in (*about, *part.commands):
             say(console, f"  {line}")
-    say(console, "Each part starts from the model that the one before it exported; cards are made by the parts on hf.")
+    say(console, "Each part starts from the last model of the one before it; cards are made by the parts on hf.")
 
 
 def _measured(resolved: Resolved) -> tuple[list[Estimate], str, list[str]]:

@@ -23,7 +23,7 @@ ROLES: dict[Role, Use] = {"train": "train", "dev": "tune"}
 FEW, MOST_S = 32, 5.0
 """Problems by which the time of all is told, and the most seconds that are spent on drawing all."""
 OWN_CODE = "own code"
-NO_REASON = {OWN_CODE, *(f"data.{role}_file" for role in ROLES)}
+NO_REASON = {OWN_CODE, *(f"data.{role}_file" for role in get_args(Role))}
 """What a plan without a step only warns of: it may come before its files, and own code is often only doubted."""
 
 

@@ -59,7 +59,8 @@ class Collection:
             session = batch.keys[i].rsplit("_", 2)[1]
             text = tokenizer.decode(answers[i], skip_special_tokens=True)
             more = extras[i] if isinstance(extras[i], dict) else {}
-            completion = completion_of(job, text, tuple(answers[i]), more.get(EPISODE))
+            end = tokenizer.eos_token_id
+            completion = completion_of(job, text, tuple(answers[i]), more.get(EPISODE), end=end)
             said = more.get("reward_extra_info", {})
             verdict, reward = _judged(said, scores[i])
             group = f"{step}/{job.phase.name}/{problem.id}{again[uids[i]]}"

@@ -1,12 +1,13 @@
 """A recipe of several phases on verl, phase by phase: who trains which, and the commands in their order.
 
-    1 hf     sft, dpo    rlvr train R 'phases=["sft", "dpo"]' …              rlvr model export latest -o R_1
-    2 verl   grpo        rlvr train R --engine verl … engine.model=R_1      rlvr model export latest -o R_2
-    3 hf     repair      rlvr train R … engine.model=R_2                    rlvr model export latest -o R_3
+    1 hf     sft, dpo    rlvr train R 'phases=["sft", "dpo"]' …              rlvr model export latest@last -o R_1
+    2 verl   grpo        rlvr train R --engine verl … engine.model=R_1      rlvr model export latest@last -o R_2
+    3 hf     repair      rlvr train R … engine.model=R_2                    rlvr model export latest@last -o R_3
 
 verl trains one on-line phase in a run, so each such phase is a part of its own; neighbours that it cannot train share
-one on the hf engine. Every part starts from the model that the part before it exported. Keys that verl cannot honour
-are set back for its part alone, by name; what has no neutral value is refused, as in a recipe of one phase.
+one on the hf engine. Every part starts from the last model of the part before it, as the phases of one run do; a bare
+`latest` would be the best on dev problems. Keys that verl cannot honour are set back for its part alone, by name; what
+has no neutral value is refused, as in a recipe of one phase.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Recipe, Resolved, load_recipe
 from rlvrlab.recipe.parse import parse_overrides, parse_value
+from rlvrlab.record.final import LAST
 from rlvrlab.scale.session import on_verl
 from rlvrlab.scale.verl.convert import recipe_for_verl, verls_own
 from rlvrlab.scale.verl.refusals import REFUSED, refusals, refused_keys, untrained
@@ -98,4 +100,4 @@ def _words(settings: Mapping[str, Any]) -> list[str]:
 
 def _commands(path: Path, settings: Mapping[str, Any], *options: str) -> list[str]:
     train = ["rlvr", "train", str(path), *options, *_words(settings)]
-    return [shlex.join(train), shlex.join(["rlvr", "model", "export", "latest", "-o", settings["name"]])]
+    return [shlex.join(train), shlex.join(["rlvr", "model", "export", f"latest@{LAST}", "-o", settings["name"]])]

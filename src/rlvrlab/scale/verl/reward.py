@@ -27,6 +27,8 @@ FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
 TOKENS = "rlvr_tokens"
 """Where the reward manager leaves an answer's tokens."""
+END = "rlvr_end"
+"""Where it leaves the policy's end token, with which an answer may end at the very limit."""
 EPISODE = "rlvr_episode"
 """Where the agent loop leaves what an episode's tokens do not say: its turns, and why it ended."""
 
@@ -42,14 +44,19 @@ async def compute_score(
         if verdict.correct is not None or last:
             break
     given = extra_info or {}
-    answer = completion_of(job, solution_str, tuple(given.get(TOKENS, ())), given.get(EPISODE))
+    answer = completion_of(job, solution_str, tuple(given.get(TOKENS, ())), given.get(EPISODE), end=given.get(END))
     return scored(job, problem, answer, verdict)
 
 
-def completion_of(job: Job, text: str, tokens: tuple[int, ...], episode: Mapping[str, Any] | None = None) -> Completion:
-    """The answer as a reward sees it; one that fills all its room was cut off, unless its agent loop says otherwise."""
+def completion_of(
+    job: Job, text: str, tokens: tuple[int, ...], episode: Mapping[str, Any] | None = None, *, end: int | None = None
+) -> Completion:
+    """The answer as a reward sees it; one that fills all its room without an end token was cut off.
+
+    Of an episode its agent loop says whether it was.
+    """
     if episode is None:
-        full = len(tokens) >= job.resolved.recipe.rollout.max_tokens
+        full = len(tokens) >= job.resolved.recipe.rollout.max_tokens and tokens[-1:] != (end,)
         return Completion(text, tokens, (), Finish.LENGTH if full else Finish.STOP)
     turns = tuple(Turn(by, said, (span[0], span[1]), tool, ok) for by, said, span, tool, ok in episode["turns"])
     return Completion(text, tokens, (), Finish(episode["finish"]), turns=turns)
@@ -62,6 +69,7 @@ def scored(job: Job, problem: Problem, completion: Completion, verdict: Verdict)
         "acc": math.nan,
         "judged": float(verdict.correct is not None),
         "error": str(verdict.error),
+        "truncated": float(completion.finish is Finish.LENGTH),
         "problem": problem.id,
         "detail": verdict.detail[:200],
     }
@@ -94,13 +102,16 @@ async def tries() -> AsyncIterator[bool]:
 class ManagerHooks:
     """Before verl's own reward manager: it hands on the text alone, and a reward may count tokens or turns."""
 
+    tokenizer: Any
+
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """Leave the tokens, and the turns of an episode, in extra_info."""
+        """Leave the tokens, the token that ends an answer, and the turns of an episode in extra_info."""
         item = data[-1]
         length = item.batch["responses"].shape[-1]
         valid = int(item.batch["attention_mask"][-length:].sum())
         known = item.non_tensor_batch["extra_info"]
         known[TOKENS] = item.batch["responses"][:valid].tolist()
+        known[END] = self.tokenizer.eos_token_id
         known[EPISODE] = item.non_tensor_batch.get("tool_extra_fields", {}).get(EPISODE)
         return await super().run_single(data)  # type: ignore[misc]
 

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlvrlab.batch import batch_of, pad
 from rlvrlab.errors import InfrastructureError
@@ -31,6 +31,16 @@ UNJUDGED_SHARE = 0.5
 """A batch in which more answers than this could not be judged stops the run."""
 POLL_S = 0.25
 """Between two looks whether a batch is complete; verl looks every two seconds, much of a small model's step."""
+
+
+class Held(NamedTuple):
+    """What compute_score said of an answer to a held-out problem."""
+
+    skill: str
+    acc: float
+    judged: float
+    error: str
+    truncated: float
 
 
 class TrainerHooks:
@@ -98,8 +108,9 @@ class TrainerHooks:
         """Held-out accuracy of the whole and of every skill, with intervals, as without verl."""
         job = self._rlvr_job
         skills = [job.problems[name].skill for name in infos["problem"]]
-        rows = list(zip(infos["acc"], infos["judged"], infos["error"], skills, strict=True))
-        parts = {name: _accuracy([row for row in rows if row[3] == name]) for name in dict.fromkeys(skills)}
+        names = ("acc", "judged", "error", "truncated")
+        rows = [Held(*row) for row in zip(skills, *(infos[name] for name in names), strict=True)]
+        parts = {name: _accuracy([row for row in rows if row.skill == name]) for name in dict.fromkeys(skills)}
         return BySkill(_accuracy(rows), parts).metrics(job.env.name)
 
 
@@ -136,8 +147,8 @@ def _record(found: Collection, credits: StepCredits, folder: Path, step: int) ->
     draft.rename(folder / f"step_{step}.jsonl")
 
 
-def _accuracy(rows: Sequence[tuple[Any, Any, Any, str]]) -> Accuracy:
-    judged = [row for row in rows if row[1]]
-    errors = dict(Counter(str(error) for acc, _, error, _ in judged if not acc))
-    solved = sum(bool(row[0]) for row in judged)
-    return Accuracy(solved, len(judged), len(rows) - len(judged), errors, 0)
+def _accuracy(rows: Sequence[Held]) -> Accuracy:
+    judged = [row for row in rows if row.judged]
+    errors = dict(Counter(str(row.error) for row in judged if not row.acc))
+    solved, cut = sum(bool(row.acc) for row in judged), sum(bool(row.truncated) for row in rows)
+    return Accuracy(solved, len(judged), len(rows) - len(judged), errors, cut)
