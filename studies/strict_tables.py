@@ -1,4 +1,4 @@
-"""Differences with their stricter interval, as the first page of a study tells them: python studies/strict_tables.py FILE.json …
+"""Differences with their stricter interval, as READMEs tell them: python studies/strict_tables.py FILE.json …
 
 Files are those of exam_tables.py, whose tables have Student's t over seeds beside the mean. That interval knows of new
 seeds on the same problems only; here the mean stands with the one for new seeds and new problems.
@@ -20,7 +20,9 @@ def strict_table(exams: Exams) -> str:
         for before, after in exams.against:
             found = over_seeds(exams, data, "greedy", before, after)
             if found is not None and len(found.per_seed) > 1:
-                rows.append([f"{data}: greedy", f"{after} − {before}", f"{points(np.mean(found.per_seed))} {found.both}"])
+                rows.append(
+                    [f"{data}: greedy", f"{after} − {before}", f"{points(np.mean(found.per_seed))} {found.both}"]
+                )
     return markdown(["measure", "difference", "mean [95 %, new seeds and problems]"], rows)
 
 

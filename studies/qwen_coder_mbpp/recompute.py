@@ -1,4 +1,4 @@
-"""Every number in the tables of README.md and rounds/, from results/ alone: `python studies/qwen_coder_mbpp/recompute.py`.
+"""Every number in the tables of README.md and rounds/, from results/ alone: python studies/qwen_coder_mbpp/recompute.py
 
 Question 1 is here, question 2 in brakes.py beside this file. results/outcomes.json has, for every arm and problem,
 whether the greedy answer was right (0 or 1) and how many of 16 samples were; results/arms.json how each arm was run and

@@ -37,7 +37,9 @@ def test_headline_numbers(results) -> None:
 
 def test_the_table_of_the_readme_is_for_new_seeds_and_problems(results) -> None:
     _, *rows = script["strict_table"](results)
-    told = [line.split(" | ")[1:] for line in README[README.index("## Results") :].splitlines() if line.startswith("| ")]
+    told = [
+        line.split(" | ")[1:] for line in README[README.index("## Results") :].splitlines() if line.startswith("| ")
+    ]
     for row, (grpo_random, grpo, random) in zip(rows[1:], told[1:], strict=True):
         assert row.split(" | ")[1:] == [grpo, random.removesuffix(" |"), f"{grpo_random} |"]
 
