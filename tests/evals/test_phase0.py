@@ -125,6 +125,19 @@ def test_one_command_gives_one_folder_with_everything(run, tmp_path: Path) -> No
         ({"{prompt}": "prompt"}, "must hold {prompt} once"),
         ({'name = "mine"': 'name = "countdown"'}, "two are named 'countdown'"),
         ({'"@k"]': '"@budget"]'}, "write tokens=2000"),
+        ({"n = 2\n": "n = 2\ntries = 2\n"}, "data.countdown: environment 'countdown' gives no feedback"),
+        ({"n = 2\n": "n = 2\nk = [4]\n"}, "plan.toml: protocol.k: 4 of n = 2 answers; allowed: 1 to 2"),
+        ({"n = 2\n": 'n = 2\nbudget = "tokens=100"\n'}, "protocol.budget: none of @1, @k takes it"),
+        ({'"@k"]': '"@1"]'}, "protocol.names: @1, @1: each protocol once"),
+        ({'name = "mine"': 'name = "countdown_"'}, "would be one folder, evaluations/countdown"),
+        ({'servers = ["http://127.0.0.1:9"]': 'servers = ["nowhere"]'}, "model.servers: server 'nowhere'"),
+        ({"system_prompt": "replicas = 2\nsystem_prompt"}, "model.replicas: means nothing here"),
+        ({"system_prompt": "completions = true\nsystem_prompt"}, "model.system_prompt: needs a chat template"),
+        ({'servers = ["http://127.0.0.1:9"]': 'serve = "./nowhere"'}, "model.serve: ./nowhere: no such folder"),
+        (
+            {'servers = ["http://127.0.0.1:9"]': 'serve = "nano"', "max_tokens = 16": "max_tokens = 2040"},
+            "and an answer of 2040 do not fit the model's window of 2048",
+        ),
         ({"sinks = []": 'sinks = ["tensorboard"]'}, "sinks: tensorboard needs `pip install 'rlvrlab[tensorboard]'`"),
     ],
 )
@@ -135,7 +148,34 @@ def test_mistakes_are_found_before_anybody_is_asked(
     monkeypatch.setattr("rlvrlab.record.sinks.base.find_spec", lambda name: None)
     plan_in(tmp_path, "http://127.0.0.1:9", **change)
     done = run("phase0", "plan.toml", *words)
-    assert done.returncode != 0 and said in done.stderr and not (tmp_path / "out").exists()
+    assert done.returncode == 2 and said in done.stderr and not (tmp_path / "out").exists(), done.stderr
+
+
+def test_a_place_that_cannot_be_made_is_the_plans_mistake(run, tmp_path: Path) -> None:
+    plan_in(tmp_path, "http://127.0.0.1:9", **{'name = "base"': 'name = "base"\noutput = "mine.jsonl"'})
+    done = run("phase0", "plan.toml")
+    assert done.returncode == 2 and "cannot be made (Not a directory); choose another --output" in done.stderr
+
+
+def test_a_judge_that_is_not_there_is_found_before_a_server_is_started(run, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RLVR_JUDGE_WAIT_S", "1")
+    for name in ("RLVR_JUDGE", "RLVR_JUDGE_PLAIN"):
+        monkeypatch.setenv(name, "")  # and taken back afterwards
+    monkeypatch.setattr("rlvrlab.engines.openai.launch.Fleet.__enter__", lambda fleet: pytest.fail("was started"))
+    code = {'name = "countdown"': 'name = "mini"\nenv = "minicode"', 'numbers = [2], high = 30, style = "bare"': "",
+            "[protocol]": '[judge]\nservers = ["http://127.0.0.1:9"]\n[protocol]',
+            'servers = ["http://127.0.0.1:8"]': 'serve = "nano"\nbackend = "embedded"'}  # fmt: skip
+    plan_in(tmp_path, "http://127.0.0.1:8", **code)
+    done = run("phase0", "plan.toml", "-o", "out")
+    assert done.returncode == 2 and "judge.servers: no judge server has answered" in done.stderr, done.stderr
+
+
+def test_second_tries_without_feedback_are_refused_before_the_first(run) -> None:
+    """By `rlvr eval` as well: the question is put in one place."""
+    with FaultyServer(solver) as server:
+        done = run("eval", "countdown", "--server", server.url, "--size", "2", "--tries", "2", "-o", "out")
+        asked = server.requests
+    assert done.returncode == 2 and "gives no feedback" in done.stderr and asked == 0, done.stderr
 
 
 def test_nothing_judged_is_a_loud_end(run, tmp_path: Path) -> None:

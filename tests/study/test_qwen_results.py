@@ -26,13 +26,22 @@ def results():
 
 
 def test_headline_numbers(results) -> None:
-    """Those of the README: MBPP greedy, MBPP and HumanEval at T = 1, each grpo − random over seeds."""
+    """Those of the README: MBPP greedy, MBPP and HumanEval at T = 1, each grpo − random for new seeds and problems."""
     answer = README[README.index("- **On MBPP, yes**") : README.index("- **Corrected for")]
     stated = re.findall(r"\+?(\d+\.\d)(?: points[^[]*)? \[\+(\d+\.\d), \+(\d+\.\d)\]", re.sub(r"\s+", " ", answer))
+    found = [results.over_seeds("grpo − random", script["MEASURES"][i]) for i in (0, 1, 4)]
     assert [tuple(map(float, one)) for one in stated] == [
-        tuple(round(100 * value, 1) for value in (over.mean, over.mean - over.half, over.mean + over.half))
-        for over in (results.over_seeds("grpo − random", script["MEASURES"][i]) for i in (0, 1, 4))
+        tuple(round(100 * value, 1) for value in (over.mean, over.both.low, over.both.high)) for over in found
     ]
+
+
+def test_the_table_of_the_readme_is_for_new_seeds_and_problems(results) -> None:
+    _, *rows = script["strict_table"](results)
+    told = [
+        line.split(" | ")[1:] for line in README[README.index("## Results") :].splitlines() if line.startswith("| ")
+    ]
+    for row, (grpo_random, grpo, random) in zip(rows[1:], told[1:], strict=True):
+        assert row.split(" | ")[1:] == [grpo, random.removesuffix(" |"), f"{grpo_random} |"]
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ PARTS = {
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+INTERVAL = re.compile(r"\[[-+−]\d+\.\d, [-+−]\d+\.\d\]")
 
 
 def named(path: Path) -> str:
@@ -82,3 +83,34 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path: Path) -> None:
         "# A 1.5B model\n[a](#a-15b-model) [b](#nowhere) [c](none.md) [d](page.md#nowhere) [e](https://a.b)"
     )
     assert broken(page) == ["#nowhere", "none.md", "page.md#nowhere"]
+
+
+def intervals_over_seeds() -> dict[str, str]:
+    """Student's t over seeds -> what stands beside it in the tables of rounds, for new seeds and problems."""
+    found: dict[str, str] = {}
+    for page in ROUNDS:
+        head: list[str] = []
+        for line in page.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+            head = head or cells if cells else []
+            alone = [INTERVAL.search(cell) for cell, name in zip(cells, head, strict=False) if "t over" in name]
+            both = [INTERVAL.search(cell) for cell, name in zip(cells, head, strict=False) if "new seeds and" in name]
+            if alone and both and alone[0] and both[0] and alone[0][0] != both[0][0]:
+                found[plain(alone[0][0])] = plain(both[0][0])
+    return found
+
+
+def plain(text: str) -> str:
+    """Signs and line breaks in one spelling."""
+    return " ".join(text.replace("−", "-").split())
+
+
+@pytest.mark.parametrize("page", [*READMES, ROOT / "docs" / "claims.md", ROOT / "docs" / "coverage.md"], ids=str)
+def test_a_headline_over_seeds_is_for_new_problems_too(page: Path) -> None:
+    """Student's t over seeds knows these problems only: it stands beside the stricter interval, and is named."""
+    known, whole = intervals_over_seeds(), plain(page.read_text(encoding="utf-8"))
+    assert len(known) > 50
+    for part in FENCED.sub("", page.read_text(encoding="utf-8")).split("\n\n"):
+        for interval in set(map(plain, INTERVAL.findall(part))) & set(known):
+            told = "t over" in part and known[interval] in whole
+            assert told, f"{interval} is for new seeds alone; {known[interval]} is for new problems too:\n{part}"

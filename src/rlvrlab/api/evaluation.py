@@ -27,6 +27,7 @@ from rlvrlab.plain_files import parsed
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.shipped import ENDING, files, named_file
 from rlvrlab.record.evaluation import file_name, read_evaluation
+from rlvrlab.record.files import place_in
 from rlvrlab.record.final import checkpoint_words, split_run
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of
@@ -153,7 +154,8 @@ def evaluate(
         stamp = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(2)}"
         who = f"step_{facts['step']}" if "step" in facts else file_name(name_of(answerer.identity()))
         asked = name if file else f"{name}_{role}"
-        output = home / "evaluations" / f"{file_name(asked)}_{in_force.name}_{who}_{stamp}"
+        place = place_in(home, "evaluations") if "step" in facts else home / "evaluations"
+        output = place / f"{file_name(asked)}_{in_force.name}_{who}_{stamp}"
     total = len(problems) * (1 if in_force.budget else in_force.n)
     try:
         with patient("the evaluation", NO_DEADLINE) as alive, AnswersBar(total, not progress, alive) as bar:

@@ -55,7 +55,7 @@ def command(
     judged. The reward of FILE is its share of tests passed; that of RUN is the recipe's.
     """
     from rlvrlab.recipe.load import instantiate
-    from rlvrlab.record.files import write_json
+    from rlvrlab.record.files import place_in, write_json
 
     table = {"type": "counterfactual", "estimator": estimator, "intervention_types": list(intervention)}
     try:
@@ -64,8 +64,8 @@ def command(
         raise UserError(f"segmentation {segmentation!r} or k {budget}: see `rlvr credit --help`") from None
     path = Path(given)
     if path.is_dir():
+        output = output or place_in(path, "analysis") / "credit.json"
         credits = _of_run(plugin, path, step, take)
-        output = output or path / "analysis" / "credit.json"
     else:
         credits = _of_file(plugin, path, problem)
     answers = [_answer(name, one) for name, one in credits.answers.items()]

@@ -187,13 +187,15 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
     """`evaluations/<data>_<role>_<protocol>_<who>_<time>`, below the run where there is one."""
     from rlvrlab.record.evaluation import file_name
+    from rlvrlab.record.files import place_in
     from rlvrlab.record.final import split_run
 
     home = split_run(request["run"])[0] if request["run"] else Path()
     who = f"step_{who.rpartition('@')[2]}" if request["run"] else who
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
     what = f"{data}_{request['role']}" if request["data"] is None else data
-    return home / "evaluations" / f"{file_name(what)}_{protocol}_{file_name(who)}_{stamp}"
+    place = place_in(home, "evaluations") if request["run"] else Path("evaluations")
+    return place / f"{file_name(what)}_{protocol}_{file_name(who)}_{stamp}"
 
 
 def _path(text: str | Path | None) -> Path | None:

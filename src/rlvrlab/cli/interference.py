@@ -43,14 +43,16 @@ def command(run: str, problems: int, length: float, as_json: bool) -> None:
     rlvr interference latest
     rlvr interference experiments/RUN@best --problems 64
     """
+    from rlvrlab.record.files import place_in
     from rlvrlab.record.final import split_run
     from rlvrlab.train.interference import interference_of
 
     if length <= 0 or problems < 0:
         raise UserError(f"--length {length} and --problems {problems}: need a length above 0, and 0 or more problems")
     folder, which = split_run(run)
+    tables, figures = (place_in(folder, f"analysis/{below}") for below in ("tables", "figures"))
     found = interference_of(folder, which, length, problems)
-    files = _write(folder, found)
+    files = _write(tables, figures, found)
     if as_json:
         matrices = {name: matrix.tolist() for name, matrix in _matrices(found).items()}
         facts = {"skills": found.skills, "self_cosine": found.self_cosine_S.tolist(), "length": length}
@@ -66,7 +68,7 @@ def _matrices(found: Interference) -> dict[str, Floats]:
     return dict(zip(TITLES, every, strict=True))
 
 
-def _write(folder: Path, found: Interference) -> list[Path]:
+def _write(tables: Path, figures: Path, found: Interference) -> list[Path]:
     """A table and a picture of each matrix."""
     from rlvrlab.record.files import write_atomically
     from rlvrlab.report.story.part import as_csv
@@ -77,8 +79,8 @@ def _write(folder: Path, found: Interference) -> list[Path]:
         cells = matrix.tolist()
         rows = [[a, b, cells[i][j]] for i, a in enumerate(found.skills) for j, b in enumerate(found.skills)]
         texts = {
-            folder / "analysis" / "tables" / f"{name}.csv": as_csv(["step_on", "effect_on", "value"], rows),
-            folder / "analysis" / "figures" / f"{name}.svg": heat(TITLES[name], found.skills, found.skills, cells),
+            tables / f"{name}.csv": as_csv(["step_on", "effect_on", "value"], rows),
+            figures / f"{name}.svg": heat(TITLES[name], found.skills, found.skills, cells),
         }
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)

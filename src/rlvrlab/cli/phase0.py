@@ -16,10 +16,11 @@ from rich.console import Console
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
-from rlvrlab.errors import InfrastructureError, LabError, UserError
+from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError
 from rlvrlab.own_code import named_by_folder
 
 if TYPE_CHECKING:
+    from rlvrlab.engines.openai.launch import Fleet
     from rlvrlab.evals.answering import Answerer
     from rlvrlab.evals.evaluate import Observer
     from rlvrlab.evals.suites.base import Ready
@@ -111,7 +112,11 @@ def _examined(
     judge_at(asked.judge.servers, asked.judge.plain_sandbox)
     for one in members:
         if isinstance(one.env, BaseEnvironment):
-            one.env.refuse_judge(one.problems)
+            try:
+                one.env.refuse_judge(one.problems)
+            except JudgeLost as error:
+                raise UserError(f"judge.servers: {error}") from None
+    fleet = _fleet(asked.model)
     facts = {"plan": asked.model_dump(mode="json"), "plan_folder": str(plan.folder)}
     command = ["rlvr", *map(shlex.quote, sys.argv[1:])]
     joint.begin(folder, plan.text, {**facts, "command": command})
@@ -123,7 +128,7 @@ def _examined(
         with AnswersBar(len(one.problems) * (1 if one.protocol.budget else one.protocol.n), quiet) as bar:
             yield bar.observe
 
-    with _answerer(asked.model, run) as answerer:
+    with _answerer(asked.model, fleet, run) as answerer:
         try:
             return joint.examine_all(
                 folder, answerer, members, seed=asked.seed, facts={"command": command}, watch=watch,
@@ -134,8 +139,19 @@ def _examined(
             raise
 
 
+def _fleet(model: ModelTable) -> Fleet | None:
+    """The servers to start, which are looked for and not yet started; a model that cannot be served is refused."""
+    if model.serve is None:
+        return None
+    from rlvrlab.engines.openai.launch import Fleet, choose_backend
+    from rlvrlab.models import resolve
+
+    backend = choose_backend() if model.backend == "auto" else model.backend
+    return Fleet(str(resolve(model.serve)), model.replicas, backend, "127.0.0.1", 0, model.arguments)
+
+
 @contextmanager
-def _answerer(model: ModelTable, run: tuple[Path, str] | None) -> Iterator[Answerer]:
+def _answerer(model: ModelTable, fleet: Fleet | None, run: tuple[Path, str] | None) -> Iterator[Answerer]:
     """Who answers: servers started for it, servers that are there, or a run's policy in this process."""
     from rlvrlab.cli.examined import AT_ONCE, served
     from rlvrlab.evals.answering import EngineAnswerer
@@ -151,14 +167,9 @@ def _answerer(model: ModelTable, run: tuple[Path, str] | None) -> Iterator[Answe
         yield EngineAnswerer(policy.engine, policy.facts, AT_ONCE, entropy=True, system=model.system_prompt)
         return
     with ExitStack() as stack:
-        if model.serve is not None:
-            from rlvrlab.engines.openai.launch import Fleet, choose_backend
-            from rlvrlab.models import resolve
-
-            backend = choose_backend() if model.backend == "auto" else model.backend
-            place = str(resolve(model.serve))
-            fleet = stack.enter_context(Fleet(place, model.replicas, backend, "127.0.0.1", 0, model.arguments))
-            click.echo(printable(f"starting {model.replicas} × {fleet.served_name} ({backend})"), err=True)
+        if fleet is not None:
+            stack.enter_context(fleet)
+            click.echo(printable(f"starting {model.replicas} × {fleet.served_name} ({fleet.backend})"), err=True)
             fleet.wait(model.wait_s)
             asked |= {"servers": [replica.url for replica in fleet.replicas], "model": fleet.served_name}
         yield stack.enter_context(served(asked))

@@ -69,11 +69,10 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
 
 def _attempted(document: Document, folder: Path, write: Callable[[Path], list[Path]]) -> list[Path]:
     """The page is written by now: what cannot be drawn beside it is named, not fatal."""
-    from rlvrlab.report.page_file import refuse_elsewhere
+    from rlvrlab.record.files import place_in
 
     try:
-        refuse_elsewhere(folder / "any", folder.parent)
-        return write(folder)
+        return write(place_in(folder.parent, folder.name))
     except (LabError, OSError, ValueError, KeyError, TypeError) as error:
         why = f"could not be written ({type(error).__name__}: {error})"
         document["missing"].append({"what": folder.name, "why": why})

@@ -106,11 +106,7 @@ def evaluate(
     `observe` is called with each batch of judged answers, those found in the store included. `reward` is the recipe's:
     its mean and its parts are told, and where it is an accuracy with partial credit, mean accuracy is its mean.
     """
-    if not problems:
-        raise UserError("nothing to evaluate: no problems; check --size, --role and the environment's keys")
-    if len({p.id for p in problems}) < len(problems):
-        twice = next(name for name, count in Counter(p.id for p in problems).items() if count > 1)
-        raise UserError(f"problem {twice!r} is there twice; ids must be distinct")
+    refuse_unaskable(env, problems, protocol)
     credit = reward if isinstance(reward, PartialCredit) else None
     with Judging(env) as judging:
         session = _Session(answerer, judging, protocol, seed, store, observe or (lambda batch: None), credit)
@@ -133,6 +129,19 @@ def evaluate(
     executed = isinstance(env, BaseEnvironment) and env.runs_answers
     known = None if isinstance(reward, AbsentReward) else reward
     return Evaluation(data or env.name, protocol, tuple(judged), session.clock(), executed, known)
+
+
+def refuse_unaskable(env: Environment, problems: Sequence[Problem], protocol: EvalProtocol) -> None:
+    """UserError for what no policy could be asked like this; before anybody is asked."""
+    if not problems:
+        raise UserError("nothing to evaluate: no problems; check --size, --role and the environment's keys")
+    if len({p.id for p in problems}) < len(problems):
+        twice = next(name for name, count in Counter(p.id for p in problems).items() if count > 1)
+        raise UserError(f"problem {twice!r} is there twice; ids must be distinct")
+    if protocol.tries > 1:
+        from rlvrlab.rollout.turns import refuse_silent
+
+        refuse_silent(env)
 
 
 def greedy(engine: Engine, env: Environment, problems: Sequence[Problem], max_tokens: int) -> Evaluation:

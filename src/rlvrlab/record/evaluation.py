@@ -22,7 +22,17 @@ from pydantic import Field, Strict
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import Lines, Lock, StorageError, read_facts, refuse_schema, utc_now, write_json, write_rows
+from rlvrlab.record.files import (
+    Lines,
+    Lock,
+    StorageError,
+    place_in,
+    read_facts,
+    refuse_schema,
+    utc_now,
+    write_json,
+    write_rows,
+)
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import Record, read_records
 from rlvrlab.types import ErrorKind, Finish, Problem
@@ -131,7 +141,7 @@ class EvaluationFolder(AbstractContextManager["EvaluationFolder"]):
     ) -> None:  # fmt: skip
         """Write what follows from the samples, and say that it is complete."""
         self._samples.sync()
-        logs = self.folder / "qa_logs"
+        logs = place_in(self.folder, "qa_logs")
         logs.mkdir(exist_ok=True)
         for data, rows in qa.items():
             write_rows(logs / f"{file_name(data)}_qa.jsonl", rows)

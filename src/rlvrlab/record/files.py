@@ -1,6 +1,10 @@
 """Writing that a crash cannot tear: whole files by rename, lines one by one, by one writer per folder.
 
 A line that was written survives kill −9 at once and power loss after `sync`. A reader meets at most one torn last line.
+
+Somebody else may have made the folder that is written into, and chosen where its links lead. So a folder in it comes
+from `place_in`, which refuses one that leads out of it; a whole file takes the place of a link by its rename; and
+nothing is appended through a link.
 """
 
 from __future__ import annotations
@@ -22,8 +26,26 @@ from typing import IO, Any
 import numpy as np
 
 from rlvrlab import plain_files
-from rlvrlab.errors import InfrastructureError, RunError, RunLocked
+from rlvrlab.errors import InfrastructureError, RunError, RunLocked, UserError
 from rlvrlab.plain_files import parsed
+
+
+def place_in(home: Path, below: str | Path) -> Path:
+    """A folder below another one, which need not be there yet; refused where a link leads out of that other one."""
+    place = home / below
+    try:
+        if place.resolve().is_relative_to(home.resolve()):
+            return place
+        why = f"a link that leads out of {home}"
+    except (OSError, RuntimeError):
+        why = "a link that leads nowhere"
+    raise UserError(f"{place}: {why}, and nothing is written through it; remove it, or name another place")
+
+
+def _refuse_link(path: Path) -> None:
+    """Lines would land in what it leads to."""
+    if path.is_symlink():
+        raise RunError(f"{path}: a link, and nothing is appended through one; put the file itself in its place")
 
 
 def utc_now() -> str:
@@ -46,6 +68,7 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         path = folder / ".lock"
+        _refuse_link(path)
         try:
             self._file = path.open("a+", encoding="utf-8")
         except OSError as error:
@@ -106,7 +129,8 @@ def write_atomically(path: Path, text: str) -> None:
     """Either the old file or the new one, never half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}_{threading.get_ident()}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        temporary.unlink(missing_ok=True)
+        with temporary.open("x", encoding="utf-8") as file:  # never through what lies there by chance or by intent
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -166,6 +190,7 @@ class Lines(AbstractContextManager["Lines"]):
 
     def __init__(self, path: Path) -> None:
         self.path, self._appending = path, threading.Lock()
+        _refuse_link(path)
         mend_tail(path)
         try:
             new = not path.exists()
@@ -238,6 +263,8 @@ def numbered_lines(
 
 def mend_tail(path: Path) -> bool:
     """Move a torn last line to `<name>.torn`, so that the next append starts on a line of its own."""
+    _refuse_link(path)
+    _refuse_link(path.with_name(path.name + ".torn"))
     if not path.exists():
         return False
     data = plain_files.read_bytes(path)
@@ -269,6 +296,7 @@ def split_lines(path: Path, keep: Callable[[int, dict[str, Any]], bool], aside: 
 
 def append_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Rows at the end of a JSONL file, in one write; `mend_tail` first where a kill may have torn its last line."""
+    _refuse_link(path)
     try:
         with path.open("ab", buffering=0) as file:
             _append(file, "".join(to_json(row) + "\n" for row in rows).encode(), path)

@@ -29,6 +29,7 @@ from rlvrlab.record.files import (
     Lock,
     StorageError,
     mend_tail,
+    place_in,
     read_facts,
     read_lines,
     refuse_schema,
@@ -59,7 +60,7 @@ class Run:
         self.lock = Lock(folder)
         with ExitStack() as undo:
             undo.callback(self.lock.release)
-            folders = [folder / name for name in FOLDERS]
+            folders = [place_in(folder, name) for name in FOLDERS]
             try:  # folders that a copy may have dropped because they were empty, and what a killed writer left behind
                 for below in folders:
                     below.mkdir(exist_ok=True)

@@ -6,29 +6,16 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvrlab.errors import UserError
 from rlvrlab.record.experiment import REPORT_PAGE
-from rlvrlab.record.files import write_atomically
+from rlvrlab.record.files import place_in, write_atomically
 from rlvrlab.report.gather import Document, gather
 
 
 def usual_page(place: Path) -> Path:
-    """Where the page of a folder lies unless somebody says otherwise; of a file, beside it. See `refuse_elsewhere`."""
+    """Where the page of a folder lies unless somebody says otherwise; of a file, beside it."""
     if place.is_file():
         return place.with_suffix(".html")
-    refuse_elsewhere(place / REPORT_PAGE, place)
-    return place / REPORT_PAGE
-
-
-def refuse_elsewhere(target: Path, home: Path) -> None:
-    """Refuse to write through a link that leads out of the folder: whoever made the folder chose where it leads."""
-    try:
-        if target.parent.resolve().is_relative_to(home.resolve()):
-            return
-        why = f"a link that leads out of {home}"
-    except (OSError, RuntimeError):
-        why = "a link that leads nowhere"
-    raise UserError(f"{target.parent}: {why}; remove it, or name another place with `rlvr report PATH -o FILE`")
+    return place_in(place, REPORT_PAGE.parent) / REPORT_PAGE.name
 
 
 def gathered_for(places: Sequence[Path], target: Path) -> Document:

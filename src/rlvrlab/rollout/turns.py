@@ -27,11 +27,19 @@ Context = Literal["fresh", "conversation"]
 
 def feedback(env: Environment, items: Sequence[tuple[Problem, str, Verdict]]) -> list[str]:
     """What each failed try (problem, answer, verdict) is told; in one call where the environment can."""
-    if not isinstance(env, GivesFeedback):
-        raise UserError(f"environment {env.name!r} gives no feedback on a failed answer; leave second tries out")
+    refuse_silent(env)
+    assert isinstance(env, GivesFeedback)
     if isinstance(env, GivesFeedbackTogether):
         return env.second_turns(list(items))
     return [env.second_turn(*item) for item in items]
+
+
+def refuse_silent(env: Environment) -> None:
+    """UserError for an environment that has nothing to tell after a failed try."""
+    if not isinstance(env, GivesFeedback):
+        raise UserError(
+            f"environment {env.name!r} gives no feedback on a failed answer; leave second tries out (tries = 1)"
+        )
 
 
 def second_prompts(

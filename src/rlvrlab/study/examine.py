@@ -13,7 +13,7 @@ from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.record.evaluation import file_name, read_evaluation
-from rlvrlab.record.files import write_json
+from rlvrlab.record.files import place_in, write_json
 from rlvrlab.record.final import POLICY
 from rlvrlab.study.load import ON_TEST
 from rlvrlab.study.measures import Scores, scores_of
@@ -97,13 +97,14 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     folders: dict[str, str] = {}
     scores: dict[str, Scores] = {}
     for one in ready.members:
-        folder = run / "evaluations" / (stem if one.name == ready.name else f"{stem}_{file_name(one.name)}")
+        below = stem if one.name == ready.name else f"{stem}_{file_name(one.name)}"
+        folder = place_in(run, f"evaluations/{below}")
         facts = {"scorer_type": one.type, "scorer_folder": str(one.folder.resolve()), POLICY: suite.policy}
         asked = (answerer, one.env, one.problems, one.protocol)
         evaluate_into(folder, *asked, seed=suite.seed, data=one.name, facts=facts, run=run, reward=one.reward)
         folders[one.name] = folder.relative_to(trial).as_posix()
         scores[one.name] = scores_of(read_evaluation(folder), sorted({suite.n, *one.protocol.ks}))
-    kept = trial / "scores" / f"{stem}.json"
+    kept = place_in(trial, "scores") / f"{stem}.json"
     kept.parent.mkdir(exist_ok=True)
     write_json(kept, scores)
     below = kept.relative_to(trial).as_posix()

@@ -17,6 +17,7 @@ from rlvrlab.record.files import (
     Lock,
     StorageError,
     numbered_lines,
+    place_in,
     read_facts,
     read_lines,
     refuse_schema,
@@ -177,7 +178,7 @@ class StudyFolder:
 
     def trial(self, name: str) -> Path:
         """A trial's folder, made when it is not there."""
-        path = self.path / "trials" / name
+        path = place_in(self.path, f"trials/{name}")
         try:
             path.mkdir(exist_ok=True)
         except OSError as error:

@@ -25,7 +25,7 @@ from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.metrics import card_columns, grouped
 from rlvrlab.evals.protocol import asked_facts, eval_at_1, eval_at_k
 from rlvrlab.record.experiment import CARDS_PAGE
-from rlvrlab.record.files import read_facts, write_atomically, write_rows
+from rlvrlab.record.files import place_in, read_facts, write_atomically, write_rows
 from rlvrlab.record.final import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import MEND
@@ -55,7 +55,7 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
     """Measure the policy as it is now and keep the card."""
     card, answers = measure(lab, phase, step)
     card = card._replace(control=control)
-    folder = run_folder / CARDS
+    folder = place_in(run_folder, CARDS)
     folder.mkdir(parents=True, exist_ok=True)
     note_look(run_folder, lab.env.name, lab.test, f"analysis/cards/{index}_{phase}.json@{step}")
     write_rows(folder / f"{index}_{phase}.answers.jsonl", answers)
@@ -71,7 +71,7 @@ def keep_card(run_folder: Path, index: int) -> None:
     """Before a run is made longer: its last card, which the longer run will write anew, is kept beside."""
     for path in (run_folder / CARDS).glob(f"{index}_*.json"):
         step = (read_facts(path, MEND) or {}).get("step")
-        kept = path.parent / EARLIER / f"{path.stem}_step_{step}.json"
+        kept = place_in(run_folder, CARDS / EARLIER) / f"{path.stem}_step_{step}.json"
         kept.parent.mkdir(exist_ok=True)
         write_atomically(kept, path.read_text(encoding="utf-8"))
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlvrlab.errors import DeadlineExceeded
 from rlvrlab.notes import running, watching
@@ -48,7 +48,10 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         main = threading.current_thread() is threading.main_thread()
         heeded = [number for number in self._heeded if main and signal.getsignal(number) is not signal.SIG_IGN]
-        self._before = {number: signal.signal(number, self._note) for number in heeded}
+        self._before: dict[signal.Signals, Any] = {}
+        for number in heeded:
+            self._before[number] = signal.getsignal(number)
+            signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,7 +60,9 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.received is signal.SIGINT and number == signal.SIGINT:
-            raise KeyboardInterrupt
+            before = self._before[signal.SIGINT]  # whoever had it knows how often it is to raise
+            (before if callable(before) else signal.default_int_handler)(number, frame)
+            return
         self.received = signal.Signals(number)
 
     @property

@@ -12,6 +12,7 @@ An interrupted one is gone on with: what is judged stays judged (record/evaluati
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from rlvrlab.evals.qa import qa_log
 from rlvrlab.evals.suites.base import Ready
 from rlvrlab.record.evaluation import file_name
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import read_facts, utc_now, write_atomically, write_json, write_rows
+from rlvrlab.record.files import place_in, read_facts, utc_now, write_atomically, write_json, write_rows
 from rlvrlab.record.redact import redact
 
 PLAN, INFO = "plan.toml", "run_info.json"
@@ -58,7 +59,12 @@ def begin(folder: Path, text: str, facts: Mapping[str, Any]) -> None:
         raise UserError(f"{folder}: is there and is no folder of `rlvr phase0`; choose another --output")
     if before is not None and (not (folder / PLAN).is_file() or (folder / PLAN).read_text("utf-8") != text):
         raise UserError(f"{folder}: was begun with another plan; choose another --output, or --resume {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from None
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder}: read-only; choose another --output")
     write_atomically(folder / PLAN, text)
     started = (before or {}).get("started") or utc_now()
     now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
@@ -77,7 +83,7 @@ def examine_all(
             given = {"scorer_type": one.member.env, "scorer_folder": str(Path().resolve()), "data_file": one.file}
             with watch(name, one) as observe:
                 kept[name] = evaluate_into(
-                    folder / "evaluations" / file_name(name), answerer, one.env, one.problems, one.protocol,
+                    place_in(folder, f"evaluations/{file_name(name)}"), answerer, one.env, one.problems, one.protocol,
                     seed=seed, data=name, facts=given | dict(facts), observe=observe, run=run,
                 )  # fmt: skip
             _write(folder, kept, seed)
@@ -104,7 +110,7 @@ def names_of(members: Sequence[Ready]) -> list[str]:
 
 def _write(folder: Path, kept: Mapping[str, Kept], seed: int) -> None:
     """The joint files, from what there is so far: a killed run leaves them as of its last finished data set."""
-    logs = folder / "qa_logs"
+    logs = place_in(folder, "qa_logs")
     logs.mkdir(exist_ok=True)
     counts = {}
     for name, one in kept.items():

@@ -37,9 +37,10 @@ from rlvrlab.data.prepare import from_rows
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
 from rlvrlab.errors import RecipeError, UserError, suggestion
-from rlvrlab.evals.protocol import MAX_NEW_TOKENS, Protocol, named_protocol
+from rlvrlab.evals.protocol import MAX_NEW_TOKENS, USUAL_N, Protocol, named_protocol
 from rlvrlab.evals.suites.base import Member, Ready, Skipped, data_folder, most_problems, prepare, usual_size
 from rlvrlab.evals.suites.catalogue import members_of
+from rlvrlab.evals.suites.plan_check import refuse_unaskable, refuse_unused
 from rlvrlab.randomness import shuffled
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import line_of, parse_toml, read_toml
@@ -164,12 +165,14 @@ class PlanFile:
     folder: Path
 
     def ready(self) -> list[Ready]:
-        """Every data set under every protocol; what is missing is an error that names all of it."""
+        """Every data set under every protocol; what is missing or cannot be asked is an error that names all of it."""
         found = [self._ready(table, name) for table in self.plan.data for name in self.plan.protocol.names]
         missing = dict.fromkeys(f"data.{one.name}: {one.why}" for one in found if isinstance(one, Skipped))
         if missing:
             raise RecipeError(list(missing))
-        return [one for one in found if isinstance(one, Ready)]
+        ready = [one for one in found if isinstance(one, Ready)]
+        refuse_unaskable(self.plan, ready)
+        return ready
 
     def _ready(self, table: DataTable, protocol: str) -> Ready | Skipped:
         settings, plan = self.plan.protocol.protocol(protocol, table.max_tokens), self.plan
@@ -220,7 +223,9 @@ def read_plan(path: Path) -> PlanFile:
     """Read and check a plan; all that is wrong with it is said at once."""
     tree, text = read_toml(path)
     name_own(tree, path.resolve().parent, Path())
-    return _checked(tree, text, path, path.resolve().parent)
+    read = _checked(tree, text, path, path.resolve().parent)
+    refuse_unused(read.plan, path.name)
+    return read
 
 
 def plan_from_text(text: str, where: Path, folder: Path) -> PlanFile:
@@ -235,6 +240,11 @@ def _checked(tree: dict[str, Any], text: str, path: Path, folder: Path) -> PlanF
         raise RecipeError([f"{path.name}{_complaint(one, text)}" for one in error.errors(include_url=False)]) from None
     named = [table.name for table in plan.data]
     problems = [f"data: two are named {name!r}" for name in dict.fromkeys(named) if named.count(name) > 1]
+    asked, n = plan.protocol, plan.protocol.n or USUAL_N
+    if len({*asked.names}) < len(asked.names):
+        problems.append(f"protocol.names: {', '.join(asked.names)}: each protocol once")
+    if "@k" in asked.names and max(asked.k, default=0) > n:
+        problems.append(f"protocol.k: {max(asked.k)} of n = {n} answers; allowed: 1 to {n}; raise protocol.n")
     given = [key for key in ("serve", "servers", "run") if getattr(plan.model, key)]
     if len(given) != 1:
         told = f"{' and '.join(given)} are given" if given else "none is given"
@@ -242,7 +252,10 @@ def _checked(tree: dict[str, Any], text: str, path: Path, folder: Path) -> PlanF
     if problems:
         raise RecipeError([f"{path.name}: {problem}" for problem in problems])
     for name in plan.protocol.names:
-        plan.protocol.protocol(name, None)
+        try:
+            plan.protocol.protocol(name, None)
+        except UserError as error:
+            raise RecipeError([f"{path.name}: protocol: {error}"]) from None
     return PlanFile(plan, text, folder)
 
 

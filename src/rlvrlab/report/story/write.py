@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rlvrlab.errors import LabError
 from rlvrlab.record.experiment import FINDINGS, write_experiment
-from rlvrlab.record.files import write_atomically
+from rlvrlab.record.files import place_in, write_atomically
 from rlvrlab.report.reading import STRANGE
 from rlvrlab.report.run_record import METRICS, RunRecord
 from rlvrlab.report.story import learning
@@ -43,7 +43,7 @@ def write_story(folder: Path) -> list[Path]:
     files[Path("analysis/tables/metrics.csv")] = as_csv(*steps)
     files[FINDINGS] = "\n\n".join([*told, ONE_RUN]) + "\n"  # last, because it says that the others are there
     for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        place_in(folder, name.parent).mkdir(parents=True, exist_ok=True)
         write_atomically(folder / name, text)
     write_experiment(folder)
     return [folder / name for name in files]
