@@ -83,7 +83,7 @@ def check(path: Path) -> int:
                 f"decision {decision['id']} ({again.outcome}): {again.words}{'' if same else ' (RECORDED OTHERWISE)'}"
             )
         for one in stage.get("comparisons", ()):
-            words, same = on_test(one, stage, scores)
+            words, same = on_test(one, stage, scores, paired=rule_at_end(stage, made).paired)
             wrong += not same
             print(words + ("" if same else " (RECORDED OTHERWISE)"))
     wrong += len(unlike := list(power_differs(made, with_power(made, scores))))
@@ -97,12 +97,15 @@ def decided(
     decision: dict[str, Any], stage: dict[str, Any], made: dict[str, Any], scores: dict[str, Any]
 ) -> Recommendation:
     """The same decision from the scores."""
-    return choose(rule_of(decision), weights(decision, stage, made), rivals(decision, scores), len(stage["arms"]))
+    seeds = {name: trial["seed"] for name, trial in made["trials"].items()}
+    candidates = rivals(decision, scores, seeds)
+    return choose(rule_of(decision), weights(decision, stage, made), candidates, len(stage["arms"]))
 
 
 def rule_of(decision: dict[str, Any]) -> Select:
     """The rule that a decision was made by."""
-    return Select(rule=decision["rule"], alpha=decision["alpha"], margin=decision["margin"],
+    paired = decision.get("paired", False)  # records from before pairs were compared do not have it
+    return Select(rule=decision["rule"], alpha=decision["alpha"], margin=decision["margin"], paired=paired,
                   extend=decision["looks"] - 1, cost=decision["cost"])  # fmt: skip
 
 
@@ -120,21 +123,28 @@ def with_power(made: dict[str, Any], scores: dict[str, Any]) -> dict[str, Any]:
         for caveat in made["caveats"]:
             if caveat["kind"] == "power" and caveat["stages"] == [decision["stage"]]:
                 caveat["text"] = f"{decision['stage']}: {unseen(decision['comparisons'])}"
-    rules = {decision["stage"]: rule_of(decision) for decision in made["decisions"]}
     for stage in made["stages"]:
-        rule = rules.get(stage["name"].removeprefix(f"{FINAL}_"), Select())
         for row in stage.get("comparisons", ()):
-            take_power([row], [compared_on_test(row, stage, rule, scores)])
+            take_power([row], [compared_on_test(row, stage, made, scores)])
     return made
 
 
+def rule_at_end(stage: dict[str, Any], made: dict[str, Any]) -> Select:
+    """The rule of the stage whose arms were asked test problems."""
+    rules = {decision["stage"]: rule_of(decision) for decision in made["decisions"]}
+    return rules.get(stage["name"].removeprefix(f"{FINAL}_"), Select())
+
+
 def compared_on_test(
-    row: dict[str, Any], stage: dict[str, Any], rule: Select, scores: dict[str, Any]
+    row: dict[str, Any], stage: dict[str, Any], made: dict[str, Any], scores: dict[str, Any]
 ) -> dict[str, Any]:
     """A comparison on test problems again, by the rule of the stage whose winner was examined."""
     metric, arms = row["metric"], stage["arms"]
-    candidates = [Candidate(a["name"], tuple(a["trials"]), {metric: named(metric, a, scores)}, {}) for a in arms]
-    contest = Contest(rule, {metric: 1.0}, candidates, len(arms))
+    candidates = []
+    for arm in arms:
+        seeds = tuple(made["trials"][trial]["seed"] for trial in arm["trials"])
+        candidates.append(Candidate(arm["name"], tuple(arm["trials"]), {metric: named(metric, arm, scores)}, {}, seeds))
+    contest = Contest(rule_at_end(stage, made), {metric: 1.0}, candidates, len(arms))
     return contest.versus(metric, row["arm"], [row["versus"]])[0].plain()
 
 
@@ -161,11 +171,13 @@ def named(metric: str, arm: dict[str, Any], scores: dict[str, Any]) -> list[dict
     return [{str(k): value for k, value in enumerate(scores[metric][trial])} for trial in arm["trials"]]
 
 
-def on_test(recorded: dict[str, Any], stage: dict[str, Any], scores: dict[str, Any]) -> tuple[str, bool]:
+def on_test(
+    recorded: dict[str, Any], stage: dict[str, Any], scores: dict[str, Any], *, paired: bool = False
+) -> tuple[str, bool]:
     """A difference on test problems in words, adjusted for all pairs of arms; and whether it is the recorded one."""
     trials, column = {arm["name"]: arm["trials"] for arm in stage["arms"]}, scores[recorded["metric"]]
     before, after = ([column[trial] for trial in trials[recorded[side]]] for side in ("versus", "arm"))
-    found = compare_seeds(before, after).adjusted(len(trials) * (len(trials) - 1) // 2)
+    found = compare_seeds(before, after, paired=paired).adjusted(len(trials) * (len(trials) - 1) // 2)
     mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
     words = (
         f"{recorded['arm']} − {recorded['versus']}: {mean} [{low}, {high}], p = {found.p_words} ({recorded['metric']})"
@@ -193,14 +205,16 @@ def weights(decision: dict[str, Any], stage: dict[str, Any], made: dict[str, Any
     return {metric: declared.get(metric, 1.0) for metric in metrics}
 
 
-def rivals(decision: dict[str, Any], scores: dict[str, Any]) -> list[Candidate]:
+def rivals(decision: dict[str, Any], scores: dict[str, Any], seeds: dict[str, int]) -> list[Candidate]:
     """The decision's arms with their scores and costs."""
     made = []
     for one in decision["candidates"]:
         sampled = [metric for metric in one["metrics"] if not is_cost(metric)]
         costs = {m.partition(".")[2]: one["metrics"][m] for m in one["metrics"] if is_cost(m)}
         columns = {metric: named(metric, one, scores) for metric in sampled}
-        made.append(Candidate(one["arm"], tuple(one["trials"]), columns, costs | {decision["cost"]: one["cost"]}))
+        costs |= {decision["cost"]: one["cost"]}
+        trials = tuple(one["trials"])
+        made.append(Candidate(one["arm"], trials, columns, costs, tuple(seeds[trial] for trial in trials)))
     return made
 
 

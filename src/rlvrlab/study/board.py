@@ -197,7 +197,10 @@ class Board:
 
     def _evidence(self, view: StageView, kind: str, trials: dict[str, list[Trial]]) -> str:
         done = {arm: [t.id for t in own if self._finished(t, view)] for arm, own in trials.items()}
-        return digest([kind, view.stage.select.model_dump(), view.suites, done])[:16]
+        rule = view.stage.select
+        # A key that is at its default changes no decision; folders from before it was there keep theirs.
+        told = rule.model_dump(exclude=None if rule.paired else {"paired"})
+        return digest([kind, told, view.suites, done])[:16]
 
     def _in_force(self, stage: str, evidence: str) -> dict[str, Any] | None:
         own = [one for one in self.decisions if one["stage"] == stage and one["evidence"] == evidence]
@@ -227,7 +230,8 @@ class Board:
                 costs = {"tokens": float(own[0].budget.tokens), "answers": float(own[0].budget.answers),
                          "seconds": sum(seconds) / len(seconds)}  # fmt: skip
                 scores = {m: [self.scores(t.id, m) for t in own] for m in self.metrics_of(view) if not is_cost(m)}
-                candidates.append(Candidate(arm.name, tuple(t.id for t in own), scores, costs))
+                ids, seeds = tuple(t.id for t in own), tuple(t.seed for t in own)
+                candidates.append(Candidate(arm.name, ids, scores, costs, seeds))
         return candidates
 
     def scores(self, trial: str, metric: str) -> dict[str, float]:

@@ -15,6 +15,7 @@ from rlvrlab.study.identity import ID_LENGTH, digest, identity_of
 from rlvrlab.study.load import StudyFile, parse_best
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.settings import layered, words
+from rlvrlab.study.starts import missing, of_seed
 from rlvrlab.train.plan import phase_plans
 
 Choices = Mapping[str, str]
@@ -132,20 +133,23 @@ class Chain:
     ) -> list[Trial]:
         """One per seed; `small` are the keys of a halving round, and each look after the first adds as many seeds."""
         settings = layered(self.settings(stage, arm, choices), small or {})
+        return self.seeded(settings, self.seeds(stage, look))
+
+    def seeds(self, stage: Stage, look: int = 1) -> list[int]:
+        """The seeds that a stage has asked for at a look."""
         own = stage.seeds or self.file.study.seeds
-        fresh = range(max(own) + 1, max(own) + 1 + (look - 1) * len(own))
-        return self.seeded(settings, [*own, *fresh])
+        return [*own, *range(max(own) + 1, max(own) + 1 + (look - 1) * len(own))]
 
     def seeded(self, settings: Settings, seeds: Sequence[int]) -> list[Trial]:
         """Trials of the same settings with different seeds."""
-        resolved = self.resolved(settings)
-        budget, unseeded = budget_of(resolved), identity_of(resolved, 0, self.file.study.code)
         trials = []
         for seed in seeds:
-            identity = {**unseeded, "seed": seed}
+            own = of_seed(settings, seed)
+            resolved = self.resolved(own)
+            identity = identity_of(resolved, seed, self.file.study.code)
             name = digest(identity)
             # Two stages may ask for the same trial in other words; the settings of the first one stay.
-            trial = Trial(name[:ID_LENGTH], name, seed, settings, identity, budget)
+            trial = Trial(name[:ID_LENGTH], name, seed, own, identity, budget_of(resolved))
             trials.append(self._trials.setdefault(name, trial))
         return trials
 
@@ -156,6 +160,10 @@ class Chain:
         same: dict[str, str] = {}
         for arm in self.arms(stage):
             try:
+                if gone := missing(self.settings(stage, arm.name, choices), self.seeds(stage, stage.select.extend + 1)):
+                    remedy = "make them first, or take {seed} out of engine.model"
+                    problems.append(f"stages.{stage.name}, arm {arm.name}: no folder {', '.join(gone)}; {remedy}")
+                    continue
                 first = self.trials(stage, arm.name, choices)[0]
                 budgets[arm.name] = first.budget
                 if same.setdefault(first.id, arm.name) != arm.name:

@@ -101,6 +101,7 @@ def _bare(view: StageView, kind: str) -> dict[str, Any]:
     """A decision's keys in their order, before anything is decided."""
     rule = view.stage.select
     return {"stage": view.name, "kind": kind, "rule": rule.rule, "alpha": rule.alpha, "margin": rule.margin,
-            "look": view.look, "looks": rule.extend + 1, "cost": rule.cost, "chosen": None, "recommended": None,
-            "runner_up": None, "by": "rule", "reason": None, "who": None, "outcome": "undecided", "significant": False,
-            "words": "", "candidates": [], "comparisons": [], "front": None, "evidence": view.evidence}  # fmt: skip
+            "look": view.look, "looks": rule.extend + 1, "paired": rule.paired, "cost": rule.cost, "chosen": None,
+            "recommended": None, "runner_up": None, "by": "rule", "reason": None, "who": None, "outcome": "undecided",
+            "significant": False, "words": "", "candidates": [], "comparisons": [], "front": None,
+            "evidence": view.evidence}  # fmt: skip

@@ -21,6 +21,7 @@ from rlvrlab.study.load import StudyFile, parse_best
 from rlvrlab.study.measures import direction, is_cost, suite_of
 from rlvrlab.study.schema import USUAL_SIZE, Settings, Stage, Suite
 from rlvrlab.study.settings import as_toml, words
+from rlvrlab.study.starts import MODEL, SEED
 
 NAMES = {"accepted": "accepted_at_1", "truncated": "truncated_rate", "gen_tokens": "avg_gen_tokens"}
 """A metric's name in metrics.json, where it differs."""
@@ -34,6 +35,8 @@ layered() {
     END { for (i = 1; i <= count; i++) if (order[i] in value) print value[order[i]] }'
 }
 """
+OF_SEED = f'sed "/^{MODEL}=/s/{SEED}/$seed/g"'
+"""Puts the seed into the name of a start."""
 CHOOSE = '''"""Print the arm with the highest weighted mean of a stage's metrics: python choose.py STAGE."""
 
 import glob
@@ -171,7 +174,7 @@ def _stage_script(chain: Chain, stage: Stage) -> str:
     lines += [f"for seed in {seeds}; do", f"for arm in {arms}; do",
               f'  dir="$here/out/{stage.name}/$arm/seed_$seed"',
               '  [ -f "$dir/done" ] && continue', '  mkdir -p "$dir"',
-              f'  settings_{_symbol(stage.name)} "$arm" | layered > "$dir/settings.txt"', "  set --",
+              f'  settings_{_symbol(stage.name)} "$arm" | layered | {OF_SEED} > "$dir/settings.txt"', "  set --",
               '  while IFS= read -r word; do set -- "$@" "$word"; done < "$dir/settings.txt"',
               '  begun=$(ls -d "$dir"/runs/*/ 2>/dev/null | head -n 1)',
               '  if [ -n "$begun" ]; then rlvr train --resume "${begun%/}"',

@@ -176,7 +176,7 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
         weights[suite_of(metric)] = weights.get(suite_of(metric), 0.0) + weight
     total = sum(weights.values())
     problems = [(weight / total, sizes[name]) for name, weight in weights.items()]
-    reach = planned_reach(seeds, problems, study.seed_spread, alpha)
+    reach = planned_reach(seeds, problems, study.seed_spread, alpha, rule.paired)
     asked = " + ".join(str(count) for _, count in problems)
     words = f"{seeds} seed{'s' if seeds > 1 else ''} × {asked} problems, {arms} arms: "
     what = f"a true difference of {100 * reach:.1f} points is" if reach < 1 else "no true difference, however large, is"

@@ -36,13 +36,16 @@ def enough(found: Difference, margin: float, alpha: float) -> Size | None:
     return Size(sizes[fits], times * found.problems)
 
 
-def planned_reach(seeds: int, problems: Sequence[tuple[float, int]], seed_spread: float, alpha: float) -> float:
+def planned_reach(
+    seeds: int, problems: Sequence[tuple[float, int]], seed_spread: float, alpha: float, paired: bool = False
+) -> float:
     """What a comparison could show before anything was run.
 
     `problems` are (weight, number) of each suite; half of all answers are taken to be right, independently in the two
-    arms. `seed_spread` is the standard deviation over seeds that is assumed; one seed says nothing about it.
+    arms. `seed_spread` is the standard deviation over seeds that is assumed, in pairs too, where it is less if the
+    shared start is what differs; one seed says nothing about it.
     """
     by_problem = sum(0.5 * weight**2 / count for weight, count in problems)
     least = max(1, min(count for _, count in problems) - 1)
     by_seed = 2 * seed_spread**2 / seeds if seeds > 1 else 0.0
-    return Noise(0.0, by_seed, 2 * (seeds - 1), by_problem, least).reach(1 - alpha)
+    return Noise(0.0, by_seed, (1 if paired else 2) * (seeds - 1), by_problem, least).reach(1 - alpha)

@@ -64,6 +64,9 @@ class Select(Section):
     margin: NonNegative = Field(
         0.0, description="arms within it are equivalent and the cheaper one is taken; 0: nothing is equivalent"
     )
+    paired: bool = Field(
+        False, description="compare the runs of two arms seed by seed: for arms that go on from the same start"
+    )
     extend: Annotated[int, Ge(0), Le(9)] = Field(
         0, description="rounds with as many new seeds again while it is undecided; each is one more look"
     )

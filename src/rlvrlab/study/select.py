@@ -45,6 +45,8 @@ class Candidate:
     """Metric -> one {problem: score} per trial."""
     costs: Mapping[str, float]
     """tokens, answers, seconds of one trial's training, mean over seeds."""
+    seeds: tuple[int, ...] = ()
+    """Of the trials, in their order; needed only where arms are compared seed by seed."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,20 @@ class Contest:
         """The level of one comparison."""
         return level(self.rule, self.arms, len(self.common))
 
+    @cached_property
+    def runs(self) -> dict[str, Sequence[int]]:
+        """The rows of each arm that count: all of its trials, or where pairs are compared those of shared seeds."""
+        if not self.rule.paired:
+            return {one.arm: range(len(one.trials)) for one in self.candidates}
+        shared = [seed for seed in self.candidates[0].seeds if all(seed in one.seeds for one in self.candidates)]
+        if not shared:
+            raise UserError("the arms share no finished seed, and select.paired compares them seed by seed")
+        return {one.arm: [one.seeds.index(seed) for seed in shared] for one in self.candidates}
+
     def matrix(self, arm: str, metric: str) -> Floats:
         """Seeds × shared problems, turned so that more is better."""
-        rows = [[column[key] for key in self.common[metric]] for column in self.by_name[arm].scores[metric]]
+        columns = self.by_name[arm].scores[metric]
+        rows = [[columns[run][key] for key in self.common[metric]] for run in self.runs[arm]]
         return direction(metric) * np.array(rows, dtype=np.float64)
 
     def value(self, arm: str, metric: str) -> float:
@@ -167,7 +180,8 @@ class Contest:
 
         asked = self.common if metric == COMBINED else [metric]
         share = all(describe(one)["unit"] == "share" for one in asked)
-        found = [compare_suites(blocks(other), blocks(leader), share=share) for other in others]
+        paired = self.rule.paired
+        found = [compare_suites(blocks(other), blocks(leader), paired=paired, share=share) for other in others]
         return [self._judged(metric, leader, other, one) for other, one in zip(others, found, strict=True)]
 
     def _judged(self, metric: str, leader: str, other: str, found: Difference) -> Compared:
