@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rlvrlab.evals.evaluate import Observer
     from rlvrlab.evals.suites.base import Ready
     from rlvrlab.evals.suites.joint import Joint
-    from rlvrlab.evals.suites.plan_file import ModelTable, PlanFile
+    from rlvrlab.evals.suites.plan_file import PlanFile
+    from rlvrlab.evals.suites.plan_schema import ModelTable
 
 
 @click.command("phase0", short_help="Measure a baseline: one file, one command, one folder.")
@@ -115,7 +116,7 @@ def _examined(
             try:
                 one.env.refuse_judge(one.problems)
             except JudgeLost as error:
-                raise UserError(f"judge.servers: {error}") from None
+                raise JudgeLost(f"judge.servers: {error}") from None
     fleet = _fleet(asked.model)
     facts = {"plan": asked.model_dump(mode="json"), "plan_folder": str(plan.folder)}
     command = ["rlvr", *map(shlex.quote, sys.argv[1:])]

@@ -129,8 +129,9 @@ def write_atomically(path: Path, text: str) -> None:
     """Either the old file or the new one, never half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}_{threading.get_ident()}.tmp")
     try:
-        temporary.unlink(missing_ok=True)
-        with temporary.open("x", encoding="utf-8") as file:  # never through what lies there by chance or by intent
+        if temporary.is_symlink():  # put there by somebody else: what it leads to is not written to
+            temporary.unlink()
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rlvrlab.errors import LabError, RecipeError, UserError
 from rlvrlab.evals.evaluate import refuse_unaskable as refuse_questions
 from rlvrlab.evals.suites.base import Ready
 from rlvrlab.evals.suites.joint import names_of
+from rlvrlab.evals.suites.plan_schema import ModelTable, Plan
 from rlvrlab.record.evaluation import file_name
-
-if TYPE_CHECKING:
-    from rlvrlab.evals.suites.plan_file import ModelTable, Plan
 
 TAKES = {
     "n": ("@k", "@budget"), "k": ("@k",), "budget": ("@budget",), "temperature": ("@k", "@budget"),
