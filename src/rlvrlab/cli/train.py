@@ -96,7 +96,8 @@ def command(
 
 def _show_profile(folder: Path, resolved: Resolved) -> None:
     """Seconds per step by part, and advice."""
-    from rlvrlab.record.profile import advice, profile_of
+    from rlvrlab.record.faster import advice
+    from rlvrlab.record.profile import profile_of
     from rlvrlab.record.run import read_metrics
 
     spent = profile_of(read_metrics(folder))
