@@ -16,7 +16,7 @@ from rlvrlab.scale.verl.parts import Part
 from rlvrlab.train.plan import Estimate, PhasePlan, estimate_or_why, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
-COST = ("phase", "s/step", "s/evaluation", "seconds in all")
+COST = ("phase", "seconds per step", "seconds per evaluation", "seconds in all")
 
 
 def show_plan(resolved: Resolved, as_json: bool) -> None:

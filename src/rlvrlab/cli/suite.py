@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Member, Ready, Skipped
     from rlvrlab.evals.suites.examine import Examined, Model
 
-FACTS = ("member", "metric", "n")
+FACTS = ("member", "metric", "problems")
 """The columns of a table of results before those of the models."""
 
 
@@ -239,7 +239,10 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
             console.print(table((*FACTS, *names), _rows(examined, some), no_wrap=(*FACTS, *names), **look))
             look["title"] = None
         compared = sum(cell.versus is not None for cell in examined.cells)
+        metrics = {cell.metric for cell in examined.cells}
         words = "In %, with 95 % intervals."
+        words += " @1: answered right by its one answer." if "accepted@1" in metrics else ""
+        words += " pass@k: by one of k answers at least." if metrics - {"accepted@1"} else ""
         if compared:
             least = max(cell.versus.detectable or 0.0 for cell in examined.cells if cell.versus)
             words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."

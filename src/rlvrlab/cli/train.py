@@ -102,7 +102,7 @@ def _show_profile(folder: Path, resolved: Resolved) -> None:
 
     spent = profile_of(read_metrics(folder))
     rows = [(one.phase, one.words, f"{one.per_step:.3f}", f"{one.share:.0%}") for one in spent]
-    Console().print(table(("phase", "what a step does", "s per step", "share"), rows))
+    Console().print(table(("phase", "what a step does", "seconds per step", "share"), rows))
     for line in advice(spent, resolved.plain()):
         click.echo(f"advice: {line}")
 
