@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from command_line import inside, rlvr, tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
-from rlvrlab.cli.printing import table
+import rlvrlab.cli
+from rlvrlab.cli.folding import FoldingText
+from rlvrlab.cli.printing import shortened, table
 from rlvrlab.cli.progress import Progress
 from rlvrlab.cli.suite import _show
 from rlvrlab.cli.tables import split_table
@@ -20,6 +27,7 @@ from rlvrlab.train.loop import WARNED
 from rlvrlab.train.session import Ended
 
 WIDEST = "100.0 [96.9, 100.0]"
+CLI = Path(rlvrlab.cli.__file__).parent
 
 
 def narrow(made: object) -> str:
@@ -33,6 +41,79 @@ def test_words_give_way_to_numbers() -> None:
     assert told.count(WIDEST) == 3 and max(map(len, told.splitlines())) <= 80
     without = narrow(table(("name", "words"), [("a b " * 30, "c d " * 30)]))
     assert max(map(len, without.splitlines())) <= 80
+
+
+def test_long_words_break_at_their_seams() -> None:
+    names = ("toy_countdown_20261119_005120_afa868f5", "github.com/Arthur-Heng/NLGraph (folder NLGraph)")
+    told = narrow(table(("name", "before", "best", "last"), [(name, *[WIDEST] * 3) for name in names]))
+    pieces = [line.partition(" 100.0")[0].strip() for line in told.splitlines()[1:]]
+    address = ["github.com/", "Arthur-Heng/", "NLGraph (folder", "NLGraph)"]
+    assert pieces == ["toy_countdown_", "20261119_", "005120_afa868f5", *address]
+    assert told.count(WIDEST) == 6 and max(map(len, told.splitlines())) <= 80
+
+
+@settings(deadline=None)
+@given(st.text("ab_/. é漢\u200b", max_size=60), st.integers(2, 30))
+def test_folding_loses_nothing(text: str, width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    lines = [line.plain for line in FoldingText(text).wrap(console, width, overflow="fold")]
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert all(cell_len(line.rstrip()) <= max(width, 2) for line in lines)
+
+
+def test_headings_stand_in_several_lines_over_figures_and_are_never_cut() -> None:
+    head = ("skill level", "problems", "accuracy", "variance", "mixed groups", "cut off", "in form")
+    row = ("a_skill –", 100, "100 % [97, 100]", "0.00 [0.00, 0.49]", "100 % [97, 100]", "100%", "100%")
+    told = narrow(table(head, [row]))
+    words = {word for heading in head for word in heading.split()}
+    assert words <= set(told.split()) and max(map(len, told.splitlines())) <= 80
+    wide = io.StringIO()
+    Console(file=wide, width=120).print(table(head, [row]))
+    assert "skill level" in wide.getvalue() and "mixed groups" in wide.getvalue() and wide.getvalue().count("\n") == 2
+
+
+SHORT = "of to in at by the new arm key and off on for per end all age ran cut set far so a an is it no"
+"""Short words that everybody knows."""
+ALONE = {"form", "ran", "cut", "per"}
+"""Words that say nothing as a whole heading."""
+EXPLAINED = {"p": "p: ", "MDE": "MDE: ", "ROUGE-L": "ROUGE-L: "}
+"""Abbreviations in headings -> how the words begin that explain each below its table."""
+
+
+def headings() -> dict[str, set[str]]:
+    """The fixed headings of every table of the command line, by file."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(CLI.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [getattr(one, "id", "") for one in node.targets] if isinstance(node, ast.Assign) else []
+            called = isinstance(node, ast.Call) and ast.unparse(node.func) in ("table", "printing.table")
+            if {"head", "FACTS", "COST", "PHASES", "COLUMNS", "WITH_SETTINGS"} & set(names):
+                parts = getattr(node.value, "elts", [])
+            else:
+                parts = getattr(node.args[0], "elts", []) if called and node.args else []
+            texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+            found.setdefault(path.name, set()).update(texts)
+    return {name: texts for name, texts in found.items() if texts}
+
+
+def test_headings_are_words_or_are_explained() -> None:
+    every = headings()
+    assert len(every) >= 10 and "MDE" in every["tables.py"] and "problems" in every["suite.py"]
+    sources = {path.name: path.read_text(encoding="utf-8") for path in CLI.glob("*.py")}
+    for file, texts in every.items():
+        for word in {word for text in texts for word in re.findall(r"(?<![.\w])[A-Za-z][A-Za-z-]*", text)}:
+            if word in EXPLAINED:
+                shown_by = [text for text in sources.values() if EXPLAINED[word] in text]
+                assert shown_by, f"{file}: {word} is explained nowhere"
+            else:
+                odd = (len(word) <= 3 and word not in SHORT.split()) or word.isupper() or word in texts & ALONE
+                assert not odd, f"{file}: the heading {word!r} is no word that says what it is"
+
+
+def test_what_a_table_of_checks_cuts_ends_with_a_whole_word() -> None:
+    assert shortened("I try combinations of the numbers", 20) == "I try combinations…"
+    assert shortened("whole", 5) == "whole" and shortened("x" * 30, 10) == "xxxxxxxxx…"
+    assert shortened("eleven characters here", 18) == "eleven characters…"
 
 
 def test_skills_fit() -> None:

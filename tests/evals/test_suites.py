@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -300,6 +302,36 @@ def test_a_suite_without_a_place_is_kept_and_says_where(monkeypatch, capsys, tmp
     monkeypatch.setattr("rlvrlab.evals.suites.examine.examine", interrupted)
     done = inside(monkeypatch, capsys, *words, "-o", str(folder.relative_to(tmp_path)), folder=tmp_path)
     assert f"go on with the same command and -o {folder.relative_to(tmp_path)}" in done.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--contamination",), ("--json",), ("-o", "res")], ids=" ".join)
+def test_a_suite_without_any_data_says_what_is_missing_and_how_to_get_it(
+    monkeypatch, capsys, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    recipe = tiny(tmp_path).name
+    inside(monkeypatch, capsys, "train", recipe, 'phases=["sft"]', "sft.steps=1", folder=tmp_path)
+    words = ["suite", "math", "--only", "gsm8k", "--only", "cmath", "--models", "experiments", "--data", "no where"]
+    done = inside(monkeypatch, capsys, *words, *more, folder=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    [line] = errors(done)
+    assert "suite math: no data set is left to examine" in line
+    assert "gsm8k: no gsm8k/test.jsonl under no where; get it: `rlvr data prepare gsm8k -o 'no where'`" in line
+    assert "cmath: no cmath/test.jsonl" in line and "github.com/QwenLM/Qwen2.5-Math" in line
+    assert not (tmp_path / "evaluations").exists() and not (tmp_path / "res").exists()
+    done = inside(monkeypatch, capsys, "suite", "math", "--models", "experiments", "--data", "no", folder=tmp_path)
+    assert re.search(r" \| and \d+ more$", errors(done)[0])
+
+
+def test_a_suite_whose_only_model_cannot_be_opened_says_why(monkeypatch, capsys, tmp_path: Path) -> None:
+    recipe = tiny(tmp_path).name
+    inside(monkeypatch, capsys, "train", recipe, 'phases=["sft"]', "sft.steps=1", folder=tmp_path)
+    [run] = (tmp_path / "experiments").iterdir()
+    for part in run.glob("checkpoints/*/actor"):
+        shutil.rmtree(part)
+    words = ("suite", "coding", "--only", "countdown", "--models", "experiments", "--size", "2")
+    done = inside(monkeypatch, capsys, *words, folder=tmp_path)
+    assert done.returncode == 2 and f"no model is left to examine; skipped {run.name}: " in errors(done)[0]
+    assert "suite.json" not in errors(done)[0] and not (tmp_path / "evaluations").exists()
 
 
 @pytest.mark.slow

@@ -113,6 +113,18 @@ REFUSED = {
 """What verl cannot honour as it stands by default; everything else it takes."""
 
 
+@pytest.mark.parametrize("guard", [name for name in names("guard") if find("guard", name).needs_answers])
+def test_on_verl_guards_are_planned_with_references(tmp_path: Path, guard: str) -> None:
+    """Nothing can be drawn in the middle of its step, so what it trains with must be there before."""
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(VERL.format(phase="grpo") + f'[guard]\ntype = "{guard}"\nprotected = ["countdown"]\n')
+    [on_verl] = phase_plans(load_recipe(recipe))
+    recipe.write_text(recipe.read_text().replace('type = "verl"\nmodel = "owner/model"\ngpus = 2', 'type = "toy"'))
+    [here] = phase_plans(load_recipe(recipe))
+    assert (on_verl.also_draw, on_verl.by_references) == ((), (f"guard {guard}",))
+    assert (here.also_draw, here.by_references) == ((f"guard {guard}",), ())
+
+
 def test_verl_takes_every_plug_in_or_refuses_it_by_name(tmp_path: Path) -> None:
     found: Counter[tuple[str, str]] = Counter()
     for kind in ("phase", "objective", "advantage", "credit", "surgery", "guard", "protocol"):

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rlvrlab.cli.names import RECIPE, RECIPE_KEY
 from rlvrlab.cli.options import AS_JSON, FreeWords
-from rlvrlab.cli.printing import CountLines, print_json, printable, table
+from rlvrlab.cli.printing import CountLines, print_json, printable, shortened, table
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.notes import counting
 from rlvrlab.registry import find, is_own, name_own
@@ -23,6 +23,8 @@ BACKWARD_SHOWN = 3
 """Problems whose answers it shows since a wrong one earned as much as the right one."""
 PAID = ("answer", "correct", "reward", "parts", "text")
 """Columns of its table where all answers are to one problem."""
+LONGEST_CELL = 60
+"""Characters of a cell in a table of checks."""
 DEFAULT_ENV = "countdown"
 """What judges the answers of a reward that is checked alone."""
 TOKENS_PER_ROW = 16
@@ -216,7 +218,7 @@ def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_
     for row in [*failed, *passed]:
         texts = [printable(row[column]) for column in columns]
         mark = Text("✓", style="green") if row["ok"] else Text("✗", style="bold red")
-        lines.append([mark, *(text if len(text) <= 60 else text[:57] + "…" for text in texts)])
+        lines.append([mark, *(shortened(text, LONGEST_CELL) for text in texts)])
     console = Console()
     console.print(table(("", *columns), lines))
     verdict = f"{printable(what)}: {len(rows) - len(failed)} of {len(rows)} checks hold"

@@ -60,7 +60,8 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
             console.print(comparison_table(title, rows))
     say(console, comparison.not_shown)
     words = f"{comparison.caution} {comparison.adjustment} Shares in per cent. MDE: the smallest true difference that "
-    console.print(Text(words + "a comparison like this finds 4 times in 5.", "dim"))
+    told = "p: how often chance alone makes so large a difference."
+    console.print(Text(f"{words}a comparison like this finds 4 times in 5. {told}", "dim"))
     for line in comparison.settings_words:
         say(console, line)
     for note in comparison.notes:

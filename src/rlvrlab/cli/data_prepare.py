@@ -123,9 +123,7 @@ def _prepared(
                 f"{what}: which environment judges it? give --env, one of: {', '.join(preparing.row_readers())}"
             )
         name, rows = hub_rows(what) if what.startswith(HUB) else (bare_name(path), file_rows(path))
-        prepared = preparing.from_rows(name, rows, built("env", env_name, keys), role)
-        prepared.read_from([path] if path.is_file() else [])
-        return prepared
+        return preparing.from_rows(name, rows, built("env", env_name, keys), role)
     if role:
         raise UserError(f"--role is for files; {what} is none")
     preset = PRESETS.get(what)

@@ -74,7 +74,7 @@ def list_models(as_json: bool) -> None:
         return
     lines = [
         (row["name"], amount(row["parameters"]) if row["parameters"] else "",
-         f"{len(row['cached'])}, {amount(row['bytes'])}B" if row["cached"] else "–", row["about"])
+         f"{len(row['cached'])} × on disk, {amount(row['bytes'])}B" if row["cached"] else "–", row["about"])
         for row in rows
     ]  # fmt: skip
     Console().print(table(("name", "parameters", "cached", ""), lines))

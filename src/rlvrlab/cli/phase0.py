@@ -205,7 +205,10 @@ def _show_plan(plan: PlanFile, members: Sequence[Ready], as_json: bool) -> None:
 
 def _show(joint: Joint, page: Path) -> None:
     console = Console(highlight=False)
-    head = ("data", "n", "accepted@1", "pass ratio", "ran", "recovered", "tokens", "per s", "unjudged", "further")
+    head = (
+        "data", "problems", "accepted@1", "tests passed", "ran to the end", "recovered", "tokens each",
+        "answers per second", "unjudged", "further",
+    )  # fmt: skip
     rows = []
     for name, one in joint.kept.items():
         m = one.metrics
@@ -213,11 +216,12 @@ def _show(joint: Joint, page: Path) -> None:
         more = [f"{key} {_percent(m[key])}" for key in m if key.startswith("pass@") and key[5:].isdigit()]
         more += [f"solved {_percent(m['solved_at_budget'])}"] if "solved_at_budget" in m else []
         rows.append([
-            name, str(m["problems"]), f"{share} [{low}, {high}]", f"{m['pass_ratio_mean']:.3f}",
+            name, str(m["problems"]), f"{share} [{low}, {high}]", _percent(m["pass_ratio_mean"]),
             _percent(m.get("exec_success_rate")), _percent(m.get("recovery_rate")), f"{m['avg_gen_tokens']:.1f}",
             f"{m['throughput']:.2f}" if "throughput" in m else "–", f"{m['unjudged']:.0f}", ", ".join(more),
         ])  # fmt: skip
     console.print(table(head, rows, no_wrap=("data", "accepted@1"), padding=(0, 1, 0, 0)))
+    say(console, "Shares in per cent; [ ]: 95 % intervals. Recovered: right at the second try, of those wrong.", "dim")
     reasons = {
         f"{name}: {count} unjudged: {reason}"
         for name, one in joint.kept.items()

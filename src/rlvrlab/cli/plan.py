@@ -16,7 +16,7 @@ from rlvrlab.scale.verl.parts import Part
 from rlvrlab.train.plan import Estimate, PhasePlan, estimate_or_why, phase_plans
 
 PHASES = ("phase", "steps", "problems", "batch", "updates", "answers", "tokens ≤")
-COST = ("phase", "s/step", "s/evaluation", "seconds in all")
+COST = ("phase", "seconds per step", "seconds per evaluation", "seconds in all")
 
 
 def show_plan(resolved: Resolved, as_json: bool) -> None:
@@ -117,6 +117,9 @@ def _show_phases(console: Console, phases: Sequence[PhasePlan]) -> None:
     also = ", ".join(dict.fromkeys(name for p in phases for name in p.also_draw))
     if also:
         console.print(f"without the answers that these draw themselves: {also}")
+    stored = ", ".join(dict.fromkeys(name for p in phases for name in p.by_references))
+    if stored:
+        console.print(f"no answers are drawn within a step of this engine; by reference answers: {stored}")
     passes = max((p.memory_passes for p in phases), default=0.0)
     if passes:
         console.print(f"besides, the guard makes {passes:.3g} passes over its memory in every update")

@@ -88,6 +88,15 @@ def _harmless(cell: Text) -> Text:
     return cell if harmless == cell.plain else type(cell)(harmless, cell.style)
 
 
+def shortened(text: str, most: int) -> str:
+    """At most so many characters; what is left out is told by …, and no word is cut unless it is as long itself."""
+    if len(text) <= most:
+        return text
+    begin = text[: most - 1]
+    whole = begin if text[most - 1].isspace() else begin.rpartition(" ")[0]
+    return f"{(whole if len(whole) > most // 2 else begin).rstrip()}…"
+
+
 def table(
     head: Sequence[str], rows: Iterable[Iterable[object]], *, right: Collection[str] = (),
     no_wrap: Collection[str] = (), **look: Any,
@@ -96,15 +105,18 @@ def table(
 
     No cell, name of a column or title is read as markup, and none can steer the terminal. A cell that is a Text keeps
     its style and line breaks; anything else becomes one line.
-    A column of numbers is never wrapped, those in `no_wrap` neither: where room is short, words give way.
+    A column of numbers is never wrapped, those in `no_wrap` neither: where room is short, headings and words give way
+    (folding.py).
     """
-    from rich.table import Table
     from rich.text import Text
 
-    cells = [[_harmless(cell) if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
+    from rlvrlab.cli.folding import FittingTable, FoldingText
+
+    texts = [[_harmless(cell) if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
+    cells = [[FoldingText.assemble(text) for text in row] for row in texts]
     if isinstance(title := look.get("title"), str):
         look["title"] = Text(printable_lines(title), look.get("title_style") or "table.title")
-    made = Table(**{"box": None, **look})
+    made = FittingTable(**{"box": None, **look})
     for place, column in enumerate(head):
         numbers = all(NUMBERS.fullmatch(row[place].plain) for row in cells if place < len(row))
         justify: Any = "right" if column in right else "left"

@@ -124,7 +124,9 @@ def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, 
              _share(line.mixed, 0), f"{line.truncated.value:.0%}", f"{line.format_rate.value:.0%}")
             for line in probed.lines
         ]  # fmt: skip
-        tables.append(table(("skill level", "problems", "accuracy", "variance", "mixed", "cut", "form"), by_level))
+        tables.append(
+            table(("skill level", "problems", "accuracy", "variance", "mixed groups", "cut off", "in form"), by_level)
+        )
     scatter = [  # the plot in words
         (name, count, f"{variance:.3f}",
          Text("▇" * round(40 * count / max(1, len(probed.problems))), "green" if variance > 0 else "dim"))
@@ -151,7 +153,11 @@ def _totals(line: Line) -> list[tuple[str, str, str]]:
         ("accuracy", _share(line.accuracy), f"{100 * IDEAL[0]:.0f} to {100 * IDEAL[1]:.0f} %"),
         ("variance within a prompt", _number(line.variance), f"above {USEFUL_VARIANCE}"),
         ("mixed groups (rewards differ)", _share(line.mixed), ""),
-        ("entropy", _number(line.entropy) if line.entropy else "not known", f"{ENTROPY[0]} to {ENTROPY[1]}"),
+        (
+            "entropy (nats per token)",
+            _number(line.entropy) if line.entropy else "not known",
+            f"{ENTROPY[0]} to {ENTROPY[1]}",
+        ),
         ("answers cut off", _share(line.truncated), f"below {100 * TRUNCATED:.0f} %"),
         ("answers in the demanded form", _share(line.format_rate), f"above {100 * FORMED:.0f} %"),
     ]

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rlvrlab.cli.folding import FoldingText
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say
@@ -73,7 +74,9 @@ def command(
         console.print(table_of(entries, apart))
     left_out = f"; {total - len(entries)} others do not fit the search" if total > len(entries) else ""
     words = f"{len(entries)} of {total} below {folder}/{left_out}. accepted@1 in %, with its 95 % interval:"
-    say(console, f"{words} on dev problems for runs, on those asked for evaluations.", "dim")
+    projected = "; ≈: projected from the answers of some steps" if any(not one.tokens_exact for one in entries) else ""
+    of_tokens = f" tokens: drawn so far{projected}." if any(one.tokens is not None for one in entries) else ""
+    say(console, f"{words} on dev problems for runs, on those asked for evaluations.{of_tokens}", "dim")
     for entry in entries:
         if entry.note:
             say(console, f"{entry.name}: {entry.note}", "yellow")
@@ -127,11 +130,11 @@ def table_of(entries: Sequence[Entry], apart: Mapping[Path, Mapping[str, Any]] |
         table.add_column("settings that differ", overflow="fold", min_width=24)
     for entry in entries:
         cells = _cells(entry)
-        row = [Text(printable(entry.name)), *(cells[column] for column in shown)]
+        row: list[Text] = [FoldingText(printable(entry.name)), *(cells[column] for column in shown)]
         row += [Text(" ".join(entry.tags), "cyan")] if tagged else []
         if apart is not None:
             words = (f"{key}={shown_value(value)}" for key, value in apart[entry.folder].items())
-            row.append(Text(printable(" ".join(words))))
+            row.append(FoldingText(printable(" ".join(words))))
         table.add_row(*row)
     return table
 

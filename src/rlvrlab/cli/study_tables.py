@@ -145,6 +145,7 @@ def show_decision(made: dict[str, Any]) -> None:
             for c in made["comparisons"]
         ]  # fmt: skip
         console.print(table(("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p"), rows))
+        say(console, "p: how often chance alone makes so large a difference.", "dim")
 
 
 def show_plan(plan: Plan) -> None:

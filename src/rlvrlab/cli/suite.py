@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Member, Ready, Skipped
     from rlvrlab.evals.suites.examine import Examined, Model
 
-FACTS = ("member", "metric", "n")
+FACTS = ("member", "metric", "problems")
 """The columns of a table of results before those of the models."""
 
 
@@ -62,7 +62,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     rlvr suite math,logic --tier full --models experiments/ --data ~/data -o results/
     """
     from rlvrlab.evals.suites import SUITES, members_of
-    from rlvrlab.evals.suites.base import Ready, data_folder, prepare
+    from rlvrlab.evals.suites.base import Ready, data_folder, prepare, refuse_nothing
     from rlvrlab.record.evaluation import file_name
 
     data = data_folder(options["data"])
@@ -81,6 +81,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     limits = {"max_tokens": options["max_tokens"], "size": options["size"]}
     with telling_data():
         prepared = [prepare(one, options["tier"], data, changes.get(one.name, {}), **limits) for one in members]
+    refuse_nothing(f"suite {name}", prepared, [one for one in prepared if isinstance(one, Ready)], "data set")
     with ExitStack() as stack:
         models, left_out = _models(options, stack)
         if options["contamination"]:
@@ -183,6 +184,7 @@ def _examined(
     models: list[Model], prepared: Sequence[Ready | Skipped], left_out: list[Skipped], output: Path,
     options: dict[str, Any], stack: ExitStack,
 ) -> Examined:  # fmt: skip
+    from rlvrlab.evals.suites.base import refuse_nothing
     from rlvrlab.evals.suites.examine import examine
     from rlvrlab.record.files import write_json
 
@@ -200,6 +202,7 @@ def _examined(
         if output.is_dir():
             click.echo(f"what is judged is kept; go on with the same command and -o {printable(output)}", err=True)
         raise
+    refuse_nothing("suite", [*examined.skipped, *left_out], examined.cells, "model")
     examined = replace(examined, skipped=(*examined.skipped, *left_out))
     write_json(output / "suite.json", examined.facts())
     return examined
@@ -236,7 +239,10 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
             console.print(table((*FACTS, *names), _rows(examined, some), no_wrap=(*FACTS, *names), **look))
             look["title"] = None
         compared = sum(cell.versus is not None for cell in examined.cells)
+        metrics = {cell.metric for cell in examined.cells}
         words = "In %, with 95 % intervals."
+        words += " @1: answered right by its one answer." if "accepted@1" in metrics else ""
+        words += " pass@k: by one of k answers at least." if metrics - {"accepted@1"} else ""
         if compared:
             least = max(cell.versus.detectable or 0.0 for cell in examined.cells if cell.versus)
             words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."

@@ -41,8 +41,9 @@ def show_contamination(
         for row in rows
     ]  # fmt: skip
     console = Console()
-    console.print(table(("data set", "model", "n", "rebuilt exactly", "right so far", "ROUGE-L"), lines))
+    console.print(table(("data set", "model", "problems", "rebuilt exactly", "right so far", "ROUGE-L"), lines))
     words = "From the first 60 % of each problem, greedy, in % with 95 % intervals. Much rebuilt: the policy has seen "
+    console.print(Text("ROUGE-L: F1 of the words that stand in both in the same order.", "dim"))
     console.print(Text(f"{words}it, and accuracy there measures memory. Nothing rebuilt proves nothing."))
     for gone in left_out:
         click.secho(printable(f"skipped {gone.name}: {gone.why}"), fg="yellow")

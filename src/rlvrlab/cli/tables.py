@@ -30,7 +30,7 @@ SHARES = (
     ("truncated_rate", "cut off"),
 )
 NUMBERS = (
-    ("avg_entropy", "mean token entropy", "{:.3f}"),
+    ("avg_entropy", "mean token entropy (nats)", "{:.3f}"),
     ("avg_gen_tokens", "tokens per answer", "{:.1f}"),
     ("cost_per_solved_tokens", "tokens per solved problem", "{:.1f}"),
     ("cost_per_solved_judge_time", "judge seconds per solved problem", "{:.2g}"),

@@ -19,8 +19,9 @@ from rlvrlab.errors import LabError
 POLL_S = 0.5
 """Seconds between two looks at a log that has nothing new."""
 SHOWN = {
-    "critic/rewards/mean": "reward", "train/acc": "train", "actor/entropy": "entropy", "actor/grad_norm": "grad",
-    "groups/zero_variance": "dead groups", "response_length/mean": "length", "sft/nll": "nll", "time/step_s": "s",
+    "critic/rewards/mean": "reward", "train/acc": "train", "actor/entropy": "entropy",
+    "actor/grad_norm": "gradient norm", "groups/zero_variance": "dead groups", "response_length/mean": "tokens",
+    "sft/nll": "nll", "time/step_s": "seconds",
 }  # fmt: skip
 """Metric -> its short name on a line."""
 VERDICTS = {True: "right", False: "wrong", None: "not judged"}

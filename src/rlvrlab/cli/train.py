@@ -96,12 +96,13 @@ def command(
 
 def _show_profile(folder: Path, resolved: Resolved) -> None:
     """Seconds per step by part, and advice."""
-    from rlvrlab.record.profile import advice, profile_of
+    from rlvrlab.record.faster import advice
+    from rlvrlab.record.profile import profile_of
     from rlvrlab.record.run import read_metrics
 
     spent = profile_of(read_metrics(folder))
     rows = [(one.phase, one.words, f"{one.per_step:.3f}", f"{one.share:.0%}") for one in spent]
-    Console().print(table(("phase", "what a step does", "s per step", "share"), rows))
+    Console().print(table(("phase", "what a step does", "seconds per step", "share"), rows))
     for line in advice(spent, resolved.plain()):
         click.echo(f"advice: {line}")
 

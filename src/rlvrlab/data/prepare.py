@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
+import rlvrlab
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.manifest import manifest_of, path_of, write_manifest
 from rlvrlab.data.near import near_prompts
 from rlvrlab.data.presets import Preset
 from rlvrlab.data.rows import from_row, is_problem_row, read_problems, to_row, write_problems
-from rlvrlab.data.sources import raw_files, rows_of
+from rlvrlab.data.sources import local_copy, rows_of, saved_files
 from rlvrlab.envs.base import BaseEnvironment, Read, style_of
 from rlvrlab.envs.data_files import Place, Row, read_row, read_rows
+from rlvrlab.envs.files_read import files_read, were_read
 from rlvrlab.envs.split import ROLES, role_in_training_set
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.notes import LEFT_OUT, hearing
@@ -31,6 +35,9 @@ from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
 Format = Literal["jsonl", "parquet", "trl"]
+P = ParamSpec("P")
+OURS = Path(rlvrlab.__file__).parent
+"""Samples that come along are no data of anybody's."""
 MOST_NAMED, MOST_REASONS = 40, 3
 """Rows, and reasons for leaving some out, that a summary names."""
 
@@ -66,11 +73,17 @@ class Prepared:
     """Near-duplicates that were left out, each with what it is like."""
 
     def read_from(self, paths: Iterable[Path]) -> None:
-        """Note which files the rows came from, so that the same problems can be made again or doubted."""
-        for path in paths:
+        """Note which files the rows came from, so that the same problems can be made again or doubted.
+
+        They are named from the folder that holds all of them.
+        """
+        files = sorted(set(paths))
+        home = os.path.commonpath([path.parent for path in files]) if files else ""
+        for path in files:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            self.raw.append({"file": path.name, "bytes": path.stat().st_size, "sha256": digest})
+            name = path.relative_to(home).as_posix()
+            self.raw.append({"file": name, "bytes": path.stat().st_size, "sha256": digest})
 
     def leave_out_near(self, threshold: float, against: Sequence[Problem] = ()) -> None:
         """Drop training and dev problems whose prompt is nearly that of a test, dev or earlier training problem.
@@ -133,11 +146,25 @@ class Prepared:
         return dict(counts)
 
 
+def naming_files(make: Callable[P, Prepared]) -> Callable[P, Prepared]:
+    """What is prepared by this names every file that was read for it."""
+
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Prepared:
+        with files_read() as files:
+            prepared = make(*args, **kwargs)
+        prepared.read_from(path for path in files if not path.is_relative_to(OURS))
+        return prepared
+
+    return made
+
+
+@naming_files
 def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None) -> Prepared:
     """The rows of a known data set; with a folder_key, `env` already knows its folder and reads it itself."""
-    raw = raw_files(name, preset, origin)
-    prepared = Prepared(name, env, origin="local copy" if raw else preset.hub)
-    prepared.read_from(raw)
+    copy = origin or local_copy(name, preset)
+    prepared = Prepared(name, env, origin="local copy" if copy else preset.hub)
+    were_read(saved_files(copy) if copy else ())
     if preset.folder_key:
         prepared.problems |= _reader(env).problems_in_folder()
         return prepared
@@ -153,6 +180,7 @@ def from_preset(name: str, preset: Preset, env: Environment, origin: Path | None
     return prepared
 
 
+@naming_files
 def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role | Literal["split"] | None) -> Prepared:
     """Rows of the user's own; those that are problems already stay as they are."""
     prepared = Prepared(name, env, origin=name)
@@ -173,6 +201,7 @@ def from_rows(name: str, places: Iterable[Place], env: Environment, role: Role |
     return prepared
 
 
+@naming_files
 def from_environment(name: str, env: Environment, sizes: Mapping[Role, int], seed: int) -> Prepared:
     """Problems that the environment makes."""
     prepared = Prepared(name, env, origin=f"made by {env.name} {env.version}, seed {seed}")

@@ -18,8 +18,6 @@ NO_NETWORK = "no network: the hub cannot be reached"
 HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
 HUB = "hub:"
 """Begins the name of a set of the hub that is not among the known ones."""
-MOST_RAW = 200
-"""Files of a folder that a manifest names with their hashes."""
 SAVED = ("dataset_info.json", "dataset_dict.json", "state.json")
 """Files that Dataset.save_to_disk leaves."""
 
@@ -46,16 +44,11 @@ def rows_of(name: str, preset: Preset, origin: Path | None) -> dict[str, Iterato
     return {split: file_rows(path) for split, path in files.items()}
 
 
-def raw_files(name: str, preset: Preset, origin: Path | None) -> list[Path]:
-    """The files that rows_of would read; empty where they come from the hub."""
-    origin = origin or local_copy(name, preset)
-    if origin is None or not origin.exists():
+def saved_files(folder: Path) -> list[Path]:
+    """The files of a copy that the hub's own client reads, which does not say what it reads; empty of any other."""
+    if not any((folder / saved).is_file() for saved in SAVED):
         return []
-    if origin.is_file():
-        return [origin]
-    if any((origin / saved).is_file() for saved in SAVED) or preset.folder_key or quixbugs_folder.is_folder(origin):
-        return sorted(path for path in origin.rglob("*") if path.is_file())[:MOST_RAW]
-    return sorted(set(_files(name, preset, origin).values()))
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("cache-"))
 
 
 def local_copy(name: str, preset: Preset) -> Path | None:

@@ -128,6 +128,8 @@ class EngineTable(PluginTable, ABC):
     """What its recipes run on, as a heading of `rlvr recipes`."""
     needs: ClassVar[str] = ""
     """What must be there beyond the core, in a few words for `rlvr recipes`."""
+    draws_within_steps: ClassVar[bool] = True
+    """Can guard and credit have answers drawn in the middle of a step? Where not, guards remember by references."""
 
     @classmethod
     def installed(cls) -> Lookup | None:

@@ -38,6 +38,7 @@ class Verl(EngineTable):
 
     machines: ClassVar[str] = "Larger models on a cluster, by verl"
     needs: ClassVar[str] = "verl and GPUs, docs/cluster.md"
+    draws_within_steps: ClassVar[bool] = False
     model: str
     """A model on hand (`rlvr model list`), a folder in Hugging Face layout, or a name on the hub."""
     lora_rank: CountOrZero = 0

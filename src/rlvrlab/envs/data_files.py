@@ -22,6 +22,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Self, TypeVar
 
+from rlvrlab.envs.files_read import was_read
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import PluginTable
 
@@ -146,6 +147,7 @@ def lines_of(path: Path, longest: int = 0) -> Iterator[tuple[int, str, bool]]:
     A bound is for files whose lines are short: without one a file without line ends is one line, and read whole.
     """
     number = 0
+    was_read(path)
     try:
         with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(iter(partial(file.readline, longest + 1 if longest else -1), b""), 1):
@@ -256,6 +258,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    was_read(path)
     try:
         table = parquet().read_table(path)
         # A file's own nested lists and structs come back as they were written; floats are looked at one by one.

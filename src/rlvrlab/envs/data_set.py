@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import lru_cache
 from pathlib import Path
 
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.data_files import ENDINGS, LocatedPath, read_each
+from rlvrlab.envs.files_read import kept_with_files
 from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import UserError
 from rlvrlab.judge.keys import state_of
@@ -50,7 +50,7 @@ def split_rows(env: BaseEnvironment, path: Path) -> list[tuple[Read, Role]]:
     return _split_rows(env, path, tuple([(file.name, state_of(file)) for file in files]))
 
 
-@lru_cache(maxsize=32)
+@kept_with_files(32)
 def _split_rows(env: BaseEnvironment, path: Path, _: tuple[object, ...]) -> list[tuple[Read, Role]]:
     """The same, read again only when a file has changed."""
 

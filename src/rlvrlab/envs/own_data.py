@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -28,6 +27,7 @@ from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
 from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, near_files, read_row, read_rows
+from rlvrlab.envs.files_read import kept_with_files
 from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Matcher
 from rlvrlab.envs.mathematics.shapes import LETTERS
@@ -238,7 +238,7 @@ class Answers(JudgedEnvironment, PluginTable):
         return question, Problem(name, self.name, skill, prompt, reference, meta)
 
 
-@lru_cache(maxsize=8)
+@kept_with_files(8)
 def _by_role(env: Answers, stamp: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[Role, tuple[Problem, ...]]:
     """All problems of the file or folder, each question once; `stamp` tells a changed file."""
     rows = list(_rows(env))

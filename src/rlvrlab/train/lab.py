@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.envs.split import Use, require
 from rlvrlab.errors import UserError
-from rlvrlab.notes import counted
+from rlvrlab.notes import counted, timed
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.rewards.total import AbsentReward
@@ -163,12 +163,13 @@ class Lab(Supplies):
 
     def problems_in(self, now: Moment, stream: str, size: int) -> list[Problem]:
         """What an on-line step asks: the protocol's choice, or the next of all, and what a guard mixes in."""
-        if self.protocol is None:
-            problems = self.problems_at(stream, now.phase_step, size)
-        else:
-            at = now.phase_step - now.stage.first
-            problems = self.protocol.problems(self.train, self.recipe.seed, now.stage, stream, at, size)
-        return list(self.guard.mixed_in(now, problems, stream)) if self.guard else list(problems)
+        with timed("problems"):
+            if self.protocol is None:
+                problems = self.problems_at(stream, now.phase_step, size)
+            else:
+                at = now.phase_step - now.stage.first
+                problems = self.protocol.problems(self.train, self.recipe.seed, now.stage, stream, at, size)
+            return list(self.guard.mixed_in(now, problems, stream)) if self.guard else list(problems)
 
 
 def _by_content(problems: Sequence[Problem]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.judge.jail.limits import WALL_SPARE_S
+from rlvrlab.notes import timed
 from rlvrlab.record.files import append_rows, mend_tail, read_lines
 from rlvrlab.types import LIMIT, ONLY_OUTCOME, Environment, Problem, Rollout, Verdict
 
@@ -47,9 +48,10 @@ class Limits:
 
     def fitted(self, problems: Sequence[Problem], step: int) -> list[Problem]:
         """The problems with the limits that this step judges them by; references seen for the first time are run."""
-        fresh = {p.id: p for p in problems if not any(s <= step for s, _ in self._learnt.get(p.id, ()))}
-        gold = {name: text for name, p in fresh.items() if (text := self.env.gold(p)) is not None}
-        verdicts = self.env.verify_many([(fresh[name], text) for name, text in gold.items()]) if gold else []
+        with timed("limits"):
+            fresh = {p.id: p for p in problems if not any(s <= step for s, _ in self._learnt.get(p.id, ()))}
+            gold = {name: text for name, p in fresh.items() if (text := self.env.gold(p)) is not None}
+            verdicts = self.env.verify_many([(fresh[name], text) for name, text in gold.items()]) if gold else []
         self._write([(step, name, limit_after(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
         return [self._with_limit(problem, step) for problem in problems]
 

@@ -50,14 +50,17 @@ class PhasePlan(NamedTuple):
     """Plug-ins that draw further answers, whose number only the run will tell."""
     memory_passes: float = 0.0
     """Passes, forward and backward, that the guard makes over its whole memory in one update, while it protects."""
+    by_references: tuple[str, ...] = ()
+    """Plug-ins that would draw answers and take references, because this engine cannot draw within a step."""
 
 
 def phase_plans(resolved: Resolved) -> list[PhasePlan]:
     """What each phase will do."""
     recipe, plans = resolved.recipe, []
     protocol: TrainingProtocol | None = resolved.build("protocol")
-    guard, credit = resolved.build("guard"), resolved.build("credit")
+    engine, guard, credit = (resolved.build(kind) for kind in ("engine", "guard", "credit"))
     also = [f"guard {guard.name}"] if guard is not None and guard.needs_answers else []
+    by_references, also = ([], also) if engine.draws_within_steps else (also, [])
     also += [f"credit {credit.name}"] if credit is not None and credit.needs_sampling else []
     for name in recipe.phases:
         phase: Phase = resolved.phase(name)
@@ -77,6 +80,7 @@ def phase_plans(resolved: Resolved) -> list[PhasePlan]:
                 draws.before * longest + draws.per_step * lengths,
                 tuple(also) if phase.online else (),
                 guard.passes if guard is not None and phase.online else 0.0,
+                tuple(by_references) if phase.online else (),
             )
         )
     return plans

@@ -25,7 +25,16 @@ from rlvrlab.train.batches import (
 from rlvrlab.train.lab import Lab, shows_answers
 from rlvrlab.train.phases.base import Estimators, OnlinePhase, StepOutcome
 from rlvrlab.train.state import Memory, Moment, State, stage_at
-from rlvrlab.train.update import Applied, apply, counted_share, gradients, learning_rate, mean_metrics, shares
+from rlvrlab.train.update import (
+    Applied,
+    apply,
+    counted_share,
+    gradients,
+    learning_rate,
+    mean_metrics,
+    publish,
+    shares,
+)
 from rlvrlab.types import Objective, Problem, Rollout
 
 
@@ -85,7 +94,8 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         from rlvrlab.objectives.correction import with_sample_size
 
         updated = with_sample_size(updated)
-    metrics |= counts | updated | phase.fit_critic(engine, batch)
+    with timed("critic"):
+        metrics |= counts | updated | phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
     skipped, steps = any(one.skipped for one in applied), credits.rows(batch, used) if credits else {}
@@ -164,7 +174,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
     if stage.index > 0 and not stage.carry:
         lab.engine.fresh_optimizer()
         lab.engine.freeze_reference()
-    kept = lab.guard.begin(now, memory.guard) if lab.guard else memory.guard
+    with timed("guard"):
+        kept = lab.guard.begin(now, memory.guard) if lab.guard else memory.guard
     if len(stages) > 1:
         now.events.append(("stage", f"stage {stage.index + 1} of {len(stages)} begins: {stage.name}"))
     return now, replace(memory, stage=(phase.name, stage.index), guard=kept)
@@ -172,7 +183,8 @@ def enter(lab: Lab, phase: OnlinePhase, estimators: Estimators, state: State, me
 
 def observe(lab: Lab, now: Moment, memory: Memory, rollouts: Sequence[Rollout]) -> Memory:
     """What guard and grouping learn from judged answers, before they are trained on."""
-    kept = lab.guard.observe(now, memory.guard, rollouts) if lab.guard else memory.guard
+    with timed("guard"):
+        kept = lab.guard.observe(now, memory.guard, rollouts) if lab.guard else memory.guard
     difficulty = lab.grouping.observed(memory.difficulty, rollouts) if lab.surgery else memory.difficulty
     return replace(memory, guard=kept, difficulty=difficulty)
 
@@ -181,10 +193,11 @@ def settle(lab: Lab, now: Moment, memory: Memory, *, updated: bool) -> tuple[Mem
     """The guard's last word on this step's parameters; then they are published, if they changed."""
     metrics: dict[str, float] = {}
     if lab.guard:
-        kept, moved, metrics = lab.guard.settle(now, memory.guard)
+        with timed("guard"):
+            kept, moved, metrics = lab.guard.settle(now, memory.guard)
         memory, updated = replace(memory, guard=kept), updated or moved
     if updated:
-        version = lab.engine.publish()
+        version = publish(lab.engine)
         if memory.in_flight is not None:
             from rlvrlab.train.pipeline import aged
 

@@ -20,6 +20,7 @@ from rlvrlab.train.state import NOTHING, Kept, Moment
 from rlvrlab.types import Aggregation, Objective
 
 if TYPE_CHECKING:
+    from rlvrlab.engines.base import Engine
     from rlvrlab.train.guards.base import Guard
 
 
@@ -89,6 +90,12 @@ def descend(engine: Trainable, batch: TokenBatch, objective: Objective, rate: fl
     with timed("update"):
         whole = gradients(engine, {"all": batch}, objective, np.ones(1))
         return apply(engine, whole, whole.share_S, rate, max_grad_norm)[0]
+
+
+def publish(engine: Engine) -> int:
+    """Hand the new policy to what samples from it; the number of its version."""
+    with timed("publish"):
+        return engine.publish()
 
 
 def apply(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlvrlab.envs.files_read import was_read
 from rlvrlab.errors import UserError
 
 PROGRAMS, CORRECT, CASES, TESTS = "python_programs", "correct_python_programs", "json_testcases", "python_testcases"
@@ -45,6 +46,7 @@ def folder_rows(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _text(path: Path) -> str:
+    was_read(path)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

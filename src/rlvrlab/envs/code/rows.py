@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rlvrlab.envs.answers import as_seen
 from rlvrlab.envs.code import quixbugs_folder
 from rlvrlab.envs.data_files import read_rows
+from rlvrlab.envs.files_read import kept_with_files
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
 from rlvrlab.envs.split import TEST_ONLY
 from rlvrlab.errors import UserError
@@ -124,7 +124,7 @@ def read_shaped(path: Path, shapes: Mapping[str, Shape], shape: str, role_of: Ro
     return _read(path, states, tuple(shapes.items()), shape, role_of)
 
 
-@lru_cache(maxsize=8)
+@kept_with_files(8)
 def _read(
     path: Path, _: tuple[object, ...], shapes: tuple[tuple[str, Shape], ...], shape: str, role_of: Role | None
 ) -> Sequence[CodeRow]:

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
 from rlvrlab.envs.data_files import LocatedPath
+from rlvrlab.envs.files_read import kept_with_files
 from rlvrlab.envs.graphs.environment import GraphEnvironment
 from rlvrlab.envs.graphs.network import DROPS, network_of
 from rlvrlab.envs.graphs.network_files import layout_of
@@ -116,7 +116,7 @@ class GraphLearning(GraphEnvironment, LocatedPath):
         return _problems(self, task, role, stamp)
 
 
-@lru_cache(maxsize=2)
+@kept_with_files(2)
 def _held(path: str, classes: str, drop: tuple[str, ...], _: tuple[object, ...]) -> Held:
     """The network; read again only when a file has changed."""
     layout = layout_of(Path(path))
@@ -127,7 +127,7 @@ def _held(path: str, classes: str, drop: tuple[str, ...], _: tuple[object, ...])
     return held
 
 
-@lru_cache(maxsize=16)
+@kept_with_files(16)
 def _problems(env: GraphLearning, task: str, role: Role, stamp: tuple[object, ...]) -> tuple[Problem, ...]:
     """All questions of a task and role; what a role before it asks is not asked again."""
     held = _held(env.path, env.classes, env.drop, stamp)

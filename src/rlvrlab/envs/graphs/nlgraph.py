@@ -17,11 +17,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.envs.files_read import kept_with_files, was_read
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.environment import GraphQuestions
 from rlvrlab.envs.graphs.graph import Graph
@@ -162,11 +162,12 @@ def _load(folder: str, name: str, role: Role) -> list[Problem]:
     return _read(path, name, role, state_of(path))
 
 
-@lru_cache(maxsize=32)
+@kept_with_files(32)
 def _read(path: Path, name: str, role: Role, _: tuple[int, ...]) -> list[Problem]:
     """The problems of a file; read again only when it has changed."""
     if not path.is_file():
         raise UserError(f"nlgraph: no file {path}; point folder at a copy of NLGraph's data")
+    was_read(path)
     try:
         rows: Rows = json.loads(path.read_text(encoding="utf-8"))
         return [_problem(path, name, key, row, role) for key, row in rows.items()]

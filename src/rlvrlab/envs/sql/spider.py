@@ -11,13 +11,13 @@ makes it return something else, because a literal would do.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.envs.answers import squeezed
 from rlvrlab.envs.code.shared_judge import judged, settled
 from rlvrlab.envs.data_files import Row, read_each
+from rlvrlab.envs.files_read import kept_with_files, was_read
 from rlvrlab.envs.split import role_in_training_set, role_of
 from rlvrlab.envs.sql.databases import prepared
 from rlvrlab.errors import UserError
@@ -47,6 +47,7 @@ def database_of(folder: Path, name: str) -> Path:
     """The file of a database, in either of Spider's two layouts."""
     for path in (folder / "database" / f"{name}.sqlite", folder / "database" / name / f"{name}.sqlite"):
         if path.is_file():
+            was_read(path)
             return path
     raise UserError(f"sql: no database {name!r} in {folder / 'database'}")
 
@@ -57,7 +58,7 @@ def asked_by_role(folder: Path) -> dict[Role, list[Asked]]:
     return _asked_by_role(folder, tuple([(str(file), state_of(file)) for file in files]))
 
 
-@lru_cache(maxsize=8)
+@kept_with_files(8)
 def _asked_by_role(folder: Path, _: tuple[object, ...]) -> dict[Role, list[Asked]]:
     """The same, found out again only when a file has changed."""
     train = [row for name in TRAIN if (folder / name).is_file() for row in read_each(folder / name, asked_of)]

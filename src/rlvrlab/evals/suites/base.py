@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Mapping
+import shlex
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +29,8 @@ USUAL_SIZE = 200
 """Problems that an environment is asked to make where nobody says how many."""
 EVERY = 1_000_000
 """More problems than a file has."""
+MOST_REASONS = 5
+"""What was skipped, as far as one line tells of it."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ def prepare(
     keys = {**member.keys, **(overrides or {})}
     file = next((data / name for name in member.files if (data / name).exists()), None)
     if member.files and file is None:
-        return Skipped(member.name, f"no {member.files[0]} under {data}; get it: {member.source}")
+        return Skipped(member.name, f"no {member.files[0]} under {data}; get it: {_source(member, data)}")
     if member.folder_key:
         keys[member.folder_key] = str(file)
     wanted = size or member.size(tier)
@@ -148,6 +151,23 @@ def prepare(
     if not problems:
         return Skipped(member.name, f"{file} has no {member.role} problems")
     return Ready(member, env, tuple(problems), protocol, str(file or ""))
+
+
+def _source(member: Member, data: Path) -> str:
+    """Where to get its file; a command that makes it writes it where it was looked for."""
+    command = member.source.startswith("`rlvr data prepare ") and member.source.endswith("`")
+    if not command or data == Path("data"):
+        return member.source
+    return f"{member.source[:-1]} -o {shlex.quote(str(data))}`"
+
+
+def refuse_nothing(subject: str, given: Iterable[Ready | Skipped], found: Collection[object], what: str) -> None:
+    """UserError where nothing was found to examine, with what was skipped of `what` is given, and why."""
+    if found:
+        return
+    reasons = [f"{one.name}: {one.why}" for one in given if isinstance(one, Skipped)]
+    more = f" | and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    raise UserError(f"{subject}: no {what} is left to examine; skipped {' | '.join(reasons[:MOST_REASONS])}{more}")
 
 
 def usual_size(keys: Container[str]) -> int:

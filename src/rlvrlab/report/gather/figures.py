@@ -8,7 +8,8 @@ from typing import Any
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
-from rlvrlab.record.profile import advice, profile_of
+from rlvrlab.record.faster import advice
+from rlvrlab.record.profile import profile_of
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
 from rlvrlab.report.gather.overview import alarms

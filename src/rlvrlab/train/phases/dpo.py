@@ -19,6 +19,7 @@ from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.preferences import Preference, read_preferences
 from rlvrlab.errors import NothingToLearn, UserError
+from rlvrlab.notes import timed
 from rlvrlab.objectives.dpo import Dpo
 from rlvrlab.randomness import generator
 from rlvrlab.recipe import Recipe
@@ -30,7 +31,7 @@ from rlvrlab.rollout.trainable import why_not
 from rlvrlab.train.lab import Lab, Supplies
 from rlvrlab.train.phases.base import Draws, Phase, StepOutcome
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import descend, learning_rate
+from rlvrlab.train.update import descend, learning_rate, publish
 from rlvrlab.types import Count, Fraction01, NonNegative, Positive, Rollout
 
 PAIRS = "dpo_pairs.jsonl"
@@ -113,12 +114,13 @@ class DpoPhase(Phase):
         draw = generator(lab.recipe.seed, "dpo", state.phase_step)
         chosen = draw.choice(len(data), min(self.batch_size, len(data)), replace=False)
         batch = pair_batch([data[i] for i in chosen])
-        batch = replace(batch, reference_BT=lab.engine.logprobs(batch, "reference")[0])
+        with timed("score"):
+            batch = replace(batch, reference_BT=lab.engine.logprobs(batch, "reference")[0])
         objective = Dpo(loss=self.loss, beta=self.beta, label_smoothing=self.label_smoothing, sft_coef=self.sft_coef)
         settings = lab.recipe.optimizer
         rate = learning_rate(self.learning_rate, state.phase_step, self.steps, settings)
         applied = descend(lab.engine, batch, objective, rate, settings.max_grad_norm)
-        lab.engine.publish()
+        publish(lab.engine)
         return StepOutcome(applied.metrics | {"dpo/pairs": float(len(data))}, memory, skipped=applied.skipped)
 
     def own_pairs(self, rollouts: Sequence[Rollout]) -> list[Pair]:

@@ -19,7 +19,7 @@ from rlvrlab.rollout.prompts import answer_tokens, prompt_tokens
 from rlvrlab.train.lab import Lab, Supplies
 from rlvrlab.train.phases.base import Phase, StepOutcome
 from rlvrlab.train.state import Memory, State
-from rlvrlab.train.update import Applied, descend, learning_rate
+from rlvrlab.train.update import Applied, descend, learning_rate, publish
 from rlvrlab.types import Count, Positive
 
 Example = dict[str, Any]
@@ -99,5 +99,5 @@ def imitate(lab: Lab, examples: list[Example], rate: float) -> Applied:
     prompts, answers = ([example[part] for example in examples] for part in ("prompt", "answer"))
     batch = batch_of(prompts, answers, horizon=lab.recipe.rollout.max_tokens)
     applied = descend(lab.engine, batch, Sft(), rate, lab.recipe.optimizer.max_grad_norm)
-    lab.engine.publish()
+    publish(lab.engine)
     return applied
