@@ -183,7 +183,7 @@ def without_dropout(model: Any) -> Any:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-        if isinstance(getattr(module, "attention_dropout", None), float):
+        if isinstance(getattr(module, "attention_dropout", None), int | float):
             module.attention_dropout = 0.0
     return model.eval()
 

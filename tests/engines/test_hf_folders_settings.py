@@ -1,0 +1,163 @@
+"""Every setting that a model folder may hold: it is read as Transformers and PEFT read it, or the folder is left to
+them, or refused in a line; it is never opened with the setting passed over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needs_torch import torch
+from safetensors.torch import load_file, save_file
+from test_hf_reading import changed
+from tiny_models import of_kind
+
+from rlvrlab.engines.hf.load import without_dropout
+from rlvrlab.engines.hf.own_model import OwnModel
+from rlvrlab.engines.hf.stored import stored
+from rlvrlab.engines.hf.weights import obstacle
+
+CPU = torch.device("cpu")
+IDS = torch.arange(40)[None] * 7 % 40
+ROPE: dict[str, Any] = {"rope_type": "default", "rope_theta": 1e4}
+GONE = object()
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    """Keys of a JSON file; GONE takes one out."""
+    facts = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({key: value for key, value in facts.items() if value is not GONE}))
+
+
+def theirs(folder: Path) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+
+
+AS_IT_IS: dict[str, dict[str, Any]] = {
+    "SmolLM2's own": {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {"dtype": "q4"}},
+    "null and false": {"logit_scale": None, "use_mrope": False, "rope_scaling": None, "quantization_config": None},
+    "an old name of the rotation": {"rope_parameters": {"type": "default", "rope_theta": 1e4}},
+    "the base twice": {"rope_theta": 99.0},
+    "the base outside": {"rope_parameters": GONE, "rope_theta": 99.0},
+    "every layer sees all": {"layer_types": ["full_attention"] * 2},
+    "settings of drawing": {"temperature": 0.3, "top_k": 5, "max_length": 20},
+    "a precision under its old name": {"torch_dtype": "float16", "dtype": GONE},
+    "dropout": {"attention_dropout": 0.5},
+    "no heads of keys, so as many": {"num_key_value_heads": GONE},
+    "a head's size is not told": {"head_dim": None},
+}
+
+
+@pytest.mark.parametrize("what", AS_IT_IS)
+def test_settings_that_are_read(what: str, tmp_path: Path) -> None:
+    more = {"num_key_value_heads": 4, "head_dim": 4, "attention_bias": True}
+    folder = of_kind("llama", tmp_path, **more)
+    rewrite(folder / "config.json", **AS_IT_IS[what])
+    found = stored(folder)
+    assert found is not None
+    assert torch.equal(OwnModel(found, CPU, torch.float32)(IDS).logits, theirs(folder)(IDS).logits)
+
+
+LEFT: dict[str, tuple[str, dict[str, Any]]] = {
+    "an old name of a scaled rotation": ("llama", {"rope_parameters": {"type": "linear", "factor": 2.0, **ROPE}}),
+    "a scale of the rotation without a type": ("llama", {"rope_parameters": {"factor": 2.0, "rope_theta": 1e4}}),
+    "rotations by kinds of layers": ("qwen2", {"rope_parameters": {"full_attention": ROPE}, "rope_theta": 5.0}),
+    "rotations that are no table": ("llama", {"rope_parameters": [1], "rope_theta": 5.0}),
+    "no part of a head is turned": ("llama", {"partial_rotary_factor": 0.0}),
+    "a window that is Mistral's default": ("mistral", {"sliding_window": GONE}),
+    "a switch that Mistral has not": ("mistral", {"sliding_window": 8, "use_sliding_window": False}),
+    "a window that is Qwen's default": ("qwen2", {"use_sliding_window": True, "sliding_window": GONE}),
+    "layers in pieces": ("llama", {"layer_types": ["full_attention", "chunked_attention"]}),
+    "fewer kinds than layers": ("qwen3", {"layer_types": ["full_attention"]}),
+    "biases that the class has in any case": ("qwen2", {"attention_bias": True}),
+    "heads of keys by another default": ("qwen2", {"num_key_value_heads": GONE}),
+    "a size of heads by another default": ("qwen3", {"head_dim": GONE}),
+    "a size of heads that is nothing": ("qwen2", {"head_dim": None}),
+    "a truth that is a text": ("llama", {"tie_word_embeddings": "false"}),
+    "a truth that is a number": ("llama", {"mlp_bias": 0}),
+    "a padding token that is a truth": ("llama", {"pad_token_id": True}),
+    "another file of weights": ("llama", {"transformers_weights": "other.safetensors"}),
+    "settings by layer": ("llama", {"per_layer_config": {"0": {"head_dim": 8}}}),
+    "quantised by nothing": ("llama", {"quantization_config": {}}),
+    "layers without rotation": ("llama", {"no_rope_layers": [0, 1]}),
+    "scores that are scaled": ("llama", {"logit_scale": 0.5}),
+    "scores that are bounded": ("llama", {"final_logit_softcapping": 30.0}),
+    "a multiplier": ("llama", {"embedding_multiplier": 12.0}),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_settings_that_are_left_to_transformers(what: str, tmp_path: Path) -> None:
+    kind, facts = LEFT[what]
+    more = {"num_key_value_heads": 4} if "num_key_value_heads" in facts else {}
+    more |= {"head_dim": 4} if "head_dim" in facts else {}
+    folder = of_kind(kind, tmp_path, **more)
+    assert stored(folder) is not None
+    rewrite(folder / "config.json", **facts)
+    assert stored(folder) is None
+
+
+@pytest.mark.parametrize(("kind", "key"), [("mistral", "attention_bias"), ("qwen3", "mlp_bias"), ("qwen2", "mlp_bias")])
+def test_biases_that_a_class_does_not_read(kind: str, key: str, tmp_path: Path) -> None:
+    """They lie in the file and in its configuration, and Transformers leaves them out."""
+    folder = of_kind(kind, tmp_path)
+    path = folder / "model.safetensors"
+    found = load_file(path)
+    parts = (
+        ("q_proj", "k_proj", "v_proj", "o_proj") if key == "attention_bias" else ("gate_proj", "up_proj", "down_proj")
+    )
+    for name in [name for name in found if name.rsplit(".", 2)[1] in parts]:
+        found[name.replace("weight", "bias")] = torch.ones(len(found[name]), dtype=torch.bfloat16)
+    save_file(found, path, {"format": "pt"})
+    rewrite(folder / "config.json", **{key: True})
+    assert stored(folder) is None
+
+
+def test_the_sampler_knows_that_mistral_has_no_switch(tmp_path: Path) -> None:
+    folder = of_kind("mistral", tmp_path)
+    changed(sliding_window=8, use_sliding_window=False)(folder)
+    assert obstacle(theirs(folder)) == "a sliding window shorter than the model's window"
+
+
+def test_dropout_that_is_a_whole_number_is_off_too() -> None:
+    module = torch.nn.Identity()
+    module.attention_dropout = 1
+    assert without_dropout(module).attention_dropout == 0.0
+
+
+def in_two_files(folder: Path, *, listed: bool) -> None:
+    whole = folder / "model.safetensors"
+    tensors = load_file(whole)
+    whole.unlink()
+    halves = {"a.safetensors": sorted(tensors)[::2], "b.safetensors": sorted(tensors)[1::2]}
+    for file, names in halves.items():
+        save_file({name: tensors[name] for name in names}, folder / file, {"format": "pt"})
+    if listed:
+        index = {"metadata": {}, "weight_map": {name: file for file, names in halves.items() for name in names}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def test_weights_in_the_files_of_an_index(tmp_path: Path) -> None:
+    folder = of_kind("llama", tmp_path)
+    before = theirs(folder)(IDS).logits
+    in_two_files(folder, listed=True)
+    (folder / "c.safetensors").write_bytes((folder / "a.safetensors").read_bytes())
+    found = stored(folder)
+    assert found is not None and torch.equal(OwnModel(found, CPU, torch.float32)(IDS).logits, before)
+    assert torch.equal(theirs(folder)(IDS).logits, before)
+
+
+def test_weights_in_files_that_nothing_names_are_left_to_transformers(tmp_path: Path) -> None:
+    in_two_files(of_kind("llama", tmp_path), listed=False)
+    assert stored(tmp_path) is None
+
+
+def test_a_file_beside_the_weights_does_not_mend_them(tmp_path: Path) -> None:
+    path = of_kind("llama", tmp_path) / "model.safetensors"
+    tensors = load_file(path)
+    save_file({"model.norm.weight": tensors.pop("model.norm.weight")}, tmp_path / "other.safetensors")
+    save_file(tensors, path, {"format": "pt"})
+    assert stored(tmp_path) is None
