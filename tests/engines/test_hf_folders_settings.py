@@ -4,6 +4,7 @@ them, or refused in a line; it is never opened with the setting passed over."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from needs_torch import torch
 from safetensors.torch import load_file, save_file
 from test_hf_reading import changed
-from tiny_models import of_kind
+from tiny_models import by_bytes, of_kind
 
 from rlvrlab.engines.hf.load import without_dropout
 from rlvrlab.engines.hf.own_model import OwnModel
 from rlvrlab.engines.hf.stored import stored
+from rlvrlab.engines.hf.token_file import token_file
+from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.hf.weights import obstacle
 
 CPU = torch.device("cpu")
@@ -161,3 +164,174 @@ def test_a_file_beside_the_weights_does_not_mend_them(tmp_path: Path) -> None:
     save_file({"model.norm.weight": tensors.pop("model.norm.weight")}, tmp_path / "other.safetensors")
     save_file(tensors, path, {"format": "pt"})
     assert stored(tmp_path) is None
+
+
+LLAMA, QWEN2, QWEN3 = ("smollm", "llama", "TokenizersBackend"), ("qwen2", "qwen2", "Qwen2Tokenizer"), (
+    "qwen2", "qwen3", "Qwen2Tokenizer",
+)  # fmt: skip
+TEXTS = ["the <|end|> <|start|> é 12 ", " theth\n\n<|more|> <tool> x", "a<|endoftext|> b　ﬁ"]
+TEMPLATE = "{{ [bos_token, eos_token, unk_token, pad_token, image_token, sep_token] }}{{ messages[0].content }}"
+
+
+def both(folder: Path) -> tuple[Any, Any] | None:
+    """Our tokenizer and that of Transformers; None where the folder is left to it."""
+    from transformers import AutoTokenizer
+
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    own = token_file(folder)
+    return None if own is None else (own, AutoTokenizer.from_pretrained(folder))
+
+
+def same_tokens(own: Any, other: Any) -> None:
+    assert own.special_tokens_map == other.special_tokens_map and own.get_vocab() == other.get_vocab()
+    assert {i: repr(one) for i, one in own.added_tokens_decoder.items()} == {
+        i: repr(one) for i, one in other.added_tokens_decoder.items()
+    }
+    for text in TEXTS:
+        ids = other(text, add_special_tokens=False).input_ids
+        assert own(text, add_special_tokens=False).input_ids == ids and own(text).input_ids == other(text).input_ids
+        form = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        assert own.decode(ids, **form) == other.decode(ids, **form)
+    told = [
+        HfTokenizer(one, 1000, "model", chat=True)._written([{"role": "user", "content": "é"}]) for one in (own, other)
+    ]
+    assert told[0] == told[1] == other.apply_chat_template([{"role": "user", "content": "é"}], tokenize=False)
+
+
+def in_tokenizer(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def rewrite_it(folder: Path) -> None:
+        path = folder / "tokenizer.json"
+        whole = json.loads(path.read_text())
+        change(whole)
+        path.write_text(json.dumps(whole))
+
+    return rewrite_it
+
+
+def file(name: str, facts: Any) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(facts if isinstance(facts, str) else json.dumps(facts))
+
+    return write
+
+
+def habit(number: int, **facts: Any) -> Callable[[Path], None]:
+    """Another habit of an added token."""
+    return in_tokenizer(lambda whole: whole["added_tokens"][number].update(facts))
+
+
+def told(**facts: Any) -> Callable[[Path], None]:
+    return lambda folder: rewrite(folder / "tokenizer_config.json", **facts)
+
+
+def listed(**facts: Any) -> dict[str, Any]:
+    """The added tokens of the tiny tokenizer as tokenizer_config.json lists them."""
+    plain = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": True}
+    return {
+        str(i): {"content": one, **plain, **facts} for i, one in enumerate(["<|end|>", "<|start|>", "<|endoftext|>"])
+    }
+
+
+def pads(whole: dict[str, Any]) -> None:
+    whole["padding"] = {"strategy": {"Fixed": 9}, "direction": "Left", "pad_to_multiple_of": None, "pad_id": 0,
+                        "pad_type_id": 0, "pad_token": "<|end|>"}  # fmt: skip
+    whole["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+
+
+def opens(whole: dict[str, Any]) -> None:
+    start = {"SpecialToken": {"id": "<|start|>", "type_id": 0}}
+    whole["post_processor"] = {
+        "type": "TemplateProcessing", "single": [start, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|start|>": {"id": "<|start|>", "ids": [1], "tokens": ["<|start|>"]}},
+    }  # fmt: skip
+
+
+MORE = {"id": 261, "content": "<tool>", "single_word": True, "lstrip": True, "rstrip": True, "normalized": True,
+        "special": False}  # fmt: skip
+READ_AS_THEY_ARE: dict[str, Callable[[Path], None]] = {
+    "nothing more": lambda folder: None,
+    "what changes no token": told(
+        padding_side="left", model_max_length=4, errors="replace", vocab_size=7, is_local=True, add_bos_token=False,
+        model_input_names=["input_ids"], clean_up_tokenization_spaces=True, extra_special_tokens={}, bos_token=None,
+    ),
+    "special tokens twice": file("special_tokens_map.json", {"eos_token": {"content": "<|end|>", "lstrip": True}}),
+    "more special tokens": told(additional_special_tokens=["<|start|>", {"__type": "AddedToken", "content": "<|end|>"}]),
+    "added tokens twice": told(added_tokens_decoder=listed()),
+    "added tokens in a file": file("added_tokens.json", {"<|end|>": 0}),
+    "cut and filled up": in_tokenizer(pads),
+    "an opening token": in_tokenizer(opens),
+    "one token more": in_tokenizer(lambda whole: whole["added_tokens"].append(MORE)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [LLAMA, QWEN2, QWEN3, ("qwen2", "qwen3", "TokenizersBackend")], ids=str)
+@pytest.mark.parametrize("what", READ_AS_THEY_ARE)
+def test_tokenizers_that_are_read(what: str, form: tuple[str, str, str], tmp_path: Path) -> None:
+    folder = by_bytes(tmp_path, *form)
+    READ_AS_THEY_ARE[what](folder)
+    pair = both(folder)
+    assert pair is not None
+    same_tokens(*pair)
+
+
+def model(**facts: Any) -> Callable[[Path], None]:
+    return in_tokenizer(lambda whole: whole["model"].update(facts))
+
+
+def cut(number: int, **facts: Any) -> Callable[[Path], None]:
+    return in_tokenizer(lambda whole: whole["pre_tokenizer"]["pretokenizers"][number].update(facts))
+
+
+LEFT_TOKENS: dict[str, tuple[tuple[str, str, str], Callable[[Path], None]]] = {
+    "another end in another file": (LLAMA, file("special_tokens_map.json", {"eos_token": "<|start|>"})),
+    "a token in another file alone": (LLAMA, file("special_tokens_map.json", {"sep_token": "<|start|>"})),
+    "a token of a name of its own": (LLAMA, told(image_token="<|image|>")),
+    "tokens of names of their own": (LLAMA, file("special_tokens_map.json", {"image_token": "<|start|>"})),
+    "more special tokens in another file": (
+        LLAMA, file("special_tokens_map.json", {"additional_special_tokens": ["<|more|>"]})),
+    "added tokens in another file": (LLAMA, file("added_tokens.json", {"<|more|>": 261})),
+    "other numbers in another file": (LLAMA, file("added_tokens.json", {"<|end|>": 1})),
+    "other habits in another file": (LLAMA, told(added_tokens_decoder=listed(lstrip=True))),
+    "more templates": (LLAMA, file("additional_chat_templates/tools.jinja", "tools")),
+    "a pattern that is mended": (LLAMA, told(fix_mistral_regex=True)),
+    "a file of another name": (LLAMA, told(fast_tokenizer_files=["tokenizer.4.0.0.json"])),
+    "a table of no type": (LLAMA, told(eos_token={"content": "<|end|>"})),
+    "tables of no type": (QWEN2, told(additional_special_tokens=[{"content": "<|end|>"}])),
+    "first arguments": (LLAMA, told(init_inputs=["x"])),
+    "a padding token that the file names": (LLAMA, lambda folder: (in_tokenizer(pads)(folder), told(pad_token=GONE)(folder))),
+    "some of the added tokens": (
+        QWEN2, lambda folder: (
+            in_tokenizer(lambda whole: whole["added_tokens"].append(MORE))(folder),
+            told(added_tokens_decoder=listed())(folder))),
+    "a habit that Qwen's class drops": (QWEN2, habit(0, lstrip=True)),
+    "another decoder": (QWEN2, in_tokenizer(lambda whole: whole.update(decoder={"type": "Fuse"}))),
+    "no merges where a word is there": (QWEN2, model(ignore_merges=True)),
+    "bytes for what is unknown": (QWEN3, model(byte_fallback=True)),
+    "a token for what is unknown": (QWEN3, model(unk_token="<|end|>")),
+    "chance": (QWEN2, model(dropout=0.5)),
+    "the ends of words": (QWEN2, model(end_of_word_suffix="</w>")),
+    "another behaviour at cuts": (QWEN2, cut(0, behavior="Removed")),
+    "cuts the other way round": (QWEN3, cut(0, invert=True)),
+    "a blank before": (QWEN2, cut(1, add_prefix_space=True)),
+    "two patterns": (QWEN2, cut(1, use_regex=True)),
+    "another normaliser": (QWEN2, in_tokenizer(lambda whole: whole.update(normalizer={"type": "NFKC"}))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LEFT_TOKENS)
+def test_tokenizers_that_are_left_to_transformers(what: str, tmp_path: Path) -> None:
+    form, change = LEFT_TOKENS[what]
+    folder = by_bytes(tmp_path, *form)
+    assert token_file(folder) is not None
+    change(folder)
+    assert token_file(folder) is None
+
+
+def test_qwens_class_names_tokens_that_the_folder_does_not(tmp_path: Path) -> None:
+    folder = by_bytes(tmp_path, *QWEN2)
+    told(eos_token=GONE, pad_token=GONE)(folder)
+    pair = both(folder)
+    assert pair is not None and pair[0].eos_token == "<|endoftext|>"
+    same_tokens(*pair)
