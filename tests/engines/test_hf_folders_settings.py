@@ -4,21 +4,27 @@ them, or refused in a line; it is never opened with the setting passed over."""
 from __future__ import annotations
 
 import json
+import resource
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import TemplateError
 from needs_torch import torch
 from safetensors.torch import load_file, save_file
+from test_hf_folders_hostile import within
 from test_hf_reading import changed
 from tiny_models import by_bytes, of_kind, tiny
 
+from rlvrlab.engines.hf import templates
 from rlvrlab.engines.hf.load import without_dropout
 from rlvrlab.engines.hf.merging import Merging
 from rlvrlab.engines.hf.own_model import OwnModel
 from rlvrlab.engines.hf.stored import stored
+from rlvrlab.engines.hf.templates import Template
 from rlvrlab.engines.hf.token_file import token_file
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.hf.weights import obstacle
@@ -34,6 +40,18 @@ def rewrite(path: Path, **changes: Any) -> None:
     """Keys of a JSON file; GONE takes one out."""
     facts = {**json.loads(path.read_text()), **changes}
     path.write_text(json.dumps({key: value for key, value in facts.items() if value is not GONE}))
+
+
+@contextmanager
+def at_most(more: int) -> Iterator[None]:
+    """What takes more memory than now, and so many bytes, fails instead of taking the machine's."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def theirs(folder: Path) -> Any:
@@ -453,3 +471,77 @@ def test_layers_of_gpt2_are_the_other_way_round_whatever_the_settings_say(told: 
         warnings.simplefilter("ignore")
         adapted = PeftModel.from_pretrained(theirs(base), tmp_path)
     torch.testing.assert_close(model(IDS).logits, adapted(IDS).logits, atol=1e-4, rtol=1e-4)
+
+
+STEP = "{% set n = namespace(x='x') %}{% for i in range(60) %}{% set n.x = GROWN %}{% endfor %}"
+ENDLESS = {
+    "lines that are indented": "{{ ('x\n' * 400000) | indent(9999) }}",
+    "tabs": "{{ ('\t' * 900000).expandtabs(9999) }}",
+    "many widths": "{{ ('{:9999}' * 9999).format(*range(9999)) }}",
+    "many widths of percent": "{{ ('%(a)9999s' * 9999) % {'a': 1} }}",
+    "letters for letters": "{{ ('x' * 900000).translate({120: 'y' * 900000}) }}",
+    "parts of a generator": "{{ ('x' * 90000).join(('y' * 90000) | map('string')) }}",
+    "text of a variable": "{% set x %}{% for i in range(500000) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}",
+    "text of a macro": "{% macro m() %}{% for i in range(500000) %}"
+    + "x" * 9999
+    + "{% endfor %}{% endmacro %}{% set x = m() %}",
+    "values in each other": STEP.replace("GROWN", "[n.x, n.x]") + "{{ n.x | pprint }}",
+    "keys in each other": STEP.replace("GROWN", "(n.x, n.x)") + "{{ {n.x: 1} | length }}",
+    "names in each other": STEP.replace("GROWN", "namespace(a=n.x, b=n.x)") + "{{ n.x | upper }}",
+    "arguments in each other": "{% macro m() %}{% set n.x = varargs %}{% endmacro %}"
+    + STEP.replace("{% set n.x = GROWN %}", "{% set _ = m(n.x, n.x) %}")
+    + "{{ n.x | upper }}",
+    "wrapped": "{{ ('x' * 900000) | wordwrap(1) }}",
+    "lists that are added": "{{ ([[1]] * 500000) | sum(start=[]) }}",
+    "dates": "{{ strftime_now('%9999d' * 100000) }}",
+    "a long template": "{% if 1 %}{{ x }}{% endif %}" * 500_000,
+    "many values": "{% for i in range(900) %}{% set x = ('x' * 900000) | upper %}{% endfor %}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_templates_that_grow_without_end(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In half a gigabyte more than there is now, and in seconds."""
+    if "each other" in what:  # they double until they are as large as may be, which takes its time
+        monkeypatch.setattr(templates, "TEXT", 1 << 16)
+    with within(60), at_most(1 << 29), pytest.raises(TemplateError):
+        Template(ENDLESS[what]).render([{"role": "user", "content": "a"}])
+
+
+def test_a_template_of_slow_steps_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "SECONDS", 0.2)
+    sorts = "{% set x = range(90000) | list %}{% for i in range(90000) %}{% set y = x[::-1] %}{% endfor %}"
+    with within(60), pytest.raises(TemplateError, match=r"more than 0\.2 seconds"):
+        Template(sorts).render([{"role": "user", "content": "a"}])
+
+
+SOURCES = [
+    "{% set x = 1 %}{% generation %}{% set x = 2 %}{{ x }}{% endgeneration %}{{ x }}",
+    "{% set n = namespace(a=1, b=[1, {'c': (2,)}]) %}{% set n.a = n.b %}{{ n.a }}{{ dict([('a', 1)]) }}",
+    "{{ [1, 2, 3] | sum }}{{ [[1], [2]] | sum(start=[]) }}{{ messages | map(attribute='role') | join('-') }}",
+    "{{ messages | selectattr('role', 'equalto', 'user') | list | length }}{{ 'a b c' | wordwrap(2) }}{{ [] | join }}",
+    "{% macro m(a, b=2) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 3, 4, c=5) }}"
+    "{{ '-'.join('ab') }}",
+    "{% for a, b in [(1, 2), (3, 4)] %}{{ a, b }}{% endfor %}{% set a, b = 1, 2 %}{{ a < b }}{{ 'a\tb'.expandtabs() }}",
+    "{% set x %}text {{ messages[0].content }}{% endset %}{{ x | upper }}"
+    "{% filter lower %}AB{% endfilter %}{{ 'x' in x }}",
+    "{% autoescape true %}<b>{{ '<i>' }}{% endautoescape %}{{ '<u>' | e }}{{ {'a': 1} | xmlattr }}{{ 'a' is defined }}",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_templates_are_written_as_transformers_writes_them(source: str) -> None:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    messages = [{"role": "user", "content": "é <b>"}, {"role": "assistant", "content": "4"}]
+    told = render_jinja_template([messages], chat_template=source, add_generation_prompt=True)[0][0]
+    assert Template(source).render(messages) == told
+
+
+@pytest.mark.parametrize("source", ["{{ namespace(__class__=1) }}", "{% set n = namespace() %}{% set n._a = 1 %}"])
+def test_names_of_pythons_machinery_are_refused_as_by_transformers(source: str) -> None:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    for write in (Template(source).render, lambda told: render_jinja_template([told], chat_template=source)):
+        with pytest.raises(TemplateError):
+            write([{"role": "user", "content": "a"}])
