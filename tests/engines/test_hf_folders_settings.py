@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,16 +20,18 @@ from test_hf_folders_hostile import within
 from test_hf_reading import changed
 from tiny_models import by_bytes, of_kind, tiny
 
-from rlvrlab.engines.hf import templates
+from rlvrlab.engines.hf import Hf, templates
 from rlvrlab.engines.hf.load import without_dropout
 from rlvrlab.engines.hf.merging import Merging
 from rlvrlab.engines.hf.own_model import OwnModel
 from rlvrlab.engines.hf.stored import stored
 from rlvrlab.engines.hf.templates import Template
 from rlvrlab.engines.hf.token_file import token_file
+from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.hf.weights import obstacle
 from rlvrlab.errors import UserError
+from rlvrlab.recipe.schema import Optimizer
 
 CPU = torch.device("cpu")
 IDS = torch.arange(40)[None] * 7 % 40
@@ -545,3 +548,65 @@ def test_names_of_pythons_machinery_are_refused_as_by_transformers(source: str) 
     for write in (Template(source).render, lambda told: render_jinja_template([told], chat_template=source)):
         with pytest.raises(TemplateError):
             write([{"role": "user", "content": "a"}])
+
+
+def replaces(times: int, content: str = "aa", **pattern: str) -> list[dict[str, Any]]:
+    return [{"type": "Replace", "pattern": pattern or {"String": "a"}, "content": content}] * times
+
+
+GROWING: dict[str, dict[str, Any]] = {
+    "a text that doubles": {"normalizer": {"type": "Sequence", "normalizers": replaces(40)}},
+    "a long replacement": {"normalizer": replaces(1, "b" * 1000)[0]},
+    "a long replacement of a pattern": {"normalizer": replaces(1, "b" * 1000, Regex=".")[0]},
+    "a long beginning": {"normalizer": {"type": "Prepend", "prepend": "b" * 100_000}},
+    "many rules": {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 1000}},
+    "an answer that doubles": {"decoder": {"type": "Sequence", "decoders": [{"type": "Fuse"}, *replaces(40)]}},
+}
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("what", GROWING)
+def test_tokenizers_that_make_a_text_longer_and_longer(what: str, own: bool, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
+    in_tokenizer(lambda whole: whole.update(GROWING[what]))(folder)
+    if not own:
+        told(more_token="<eos>")(folder)
+    assert (token_file(folder) is not None) == own
+    with pytest.raises(
+        UserError, match=r"tokenizer\.json: (normalizer|decoder) (makes a text|has 1000 rules)"
+    ) as caught:
+        Hf(str(folder), device="cpu").read(Optimizer())
+    assert "\n" not in str(caught.value)
+
+
+def test_rules_that_replace_a_sign_by_another(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
+    rules = [*replaces(3, "b"), *replaces(1, "bbbb"), {"type": "Prepend", "prepend": "b"}, {"type": "NFKC"}]
+    in_tokenizer(lambda whole: whole.update(normalizer={"type": "Sequence", "normalizers": rules}))(folder)
+    pair = both(folder)
+    assert pair is not None and pair[0]("ca").input_ids == pair[1]("ca").input_ids
+
+
+@pytest.mark.parametrize("sign", ["b", '"', "\\"])
+@pytest.mark.parametrize("where", ["vocabulary", "added"])
+def test_tokens_as_long_as_books(sign: str, where: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
+    long, short = sign * 20_000, sign * 9_000
+    for text in (short, long):
+        if where == "added":
+            in_tokenizer(lambda whole, text=text: whole["added_tokens"].append(MORE | {"content": text, "id": 49}))(
+                folder
+            )
+        else:
+            in_tokenizer(lambda whole, text=text: whole["model"]["vocab"].update({text: 40}))(folder)
+        if text is short:
+            Hf(str(folder), device="cpu").read(Optimizer())
+    with pytest.raises(UserError, match=r"tokenizer\.json: a token of 20000 characters, at most 16384 are read"):
+        Hf(str(folder), device="cpu").read(Optimizer())
+
+
+def test_a_long_table_of_signs_is_no_token(tmp_path: Path) -> None:
+    path = Path(tiny()) / "tokenizer.json"
+    whole = json.loads(path.read_text()) | {"charsmap": "A" * 400_000}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
+    refuse_long_tokens(tmp_path / "tokenizer.json")

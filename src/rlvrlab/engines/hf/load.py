@@ -15,6 +15,7 @@ import torch
 from rlvrlab.data.hub import go_offline_without_network
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.folder_files import read_json, refuse_numbers, refuse_odd
+from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.models import resolve
@@ -115,6 +116,8 @@ def _check_folder(folder: Path) -> None:
         except FileNotFoundError:
             if path.name == "config.json":
                 raise UserError(f"{folder}: {path.name} is missing; this is no model folder") from None
+    if (folder / "tokenizer.json").is_file():
+        refuse_long_tokens(folder / "tokenizer.json")
     refuse_numbers(folder / "config.json", found["config.json"], _check_weights(folder))
 
 
