@@ -310,7 +310,7 @@ def cut(number: int, **facts: Any) -> Callable[[Path], None]:
     return in_tokenizer(lambda whole: whole["pre_tokenizer"]["pretokenizers"][number].update(facts))
 
 
-LEFT_TOKENS: dict[str, tuple[tuple[str, str, str], Callable[[Path], None]]] = {
+LEFT_TOKENS: dict[str, tuple[tuple[str, str, str], Callable[[Path], Any]]] = {
     "another end in another file": (LLAMA, file("special_tokens_map.json", {"eos_token": "<|start|>"})),
     "a token in another file alone": (LLAMA, file("special_tokens_map.json", {"sep_token": "<|start|>"})),
     "a token of a name of its own": (LLAMA, told(image_token="<|image|>")),

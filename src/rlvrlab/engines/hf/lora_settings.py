@@ -112,7 +112,8 @@ def _names(places: str | list[str], module: str) -> bool:
     """Whether these are the module: a pattern of its whole name, or ends of it."""
     if not isinstance(places, str):
         return any(f".{module}".endswith(f".{one}") for one in places)
-    import regex  # Transformers needs it; unlike Python's own it can be told when to stop
+    # Transformers needs it too; unlike Python's own it can be told when to stop.
+    import regex  # type: ignore[import-untyped]
 
     try:
         return regex.fullmatch(places, module, timeout=PATTERN_S) is not None

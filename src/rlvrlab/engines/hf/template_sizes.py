@@ -74,7 +74,7 @@ def weight(value: Any, most: int | None = None) -> int:
             continue
         total += CONTAINER
         if isinstance(one, Namespace):
-            left.append(one._Namespace__attrs)  # type: ignore[attr-defined]
+            left.append(one._Namespace__attrs)
         elif isinstance(one, dict):
             left += [*one, *one.values()]
         else:

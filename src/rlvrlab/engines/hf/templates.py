@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from functools import partial, wraps
+from functools import wraps
 from time import thread_time
 from typing import Any
 
@@ -166,8 +166,10 @@ class _Bounded(ImmutableSandboxedEnvironment):
         given = (*args, *kwargs.values())
         __self._bound(weight(given, __self._most))
         if isinstance(owner, str | bytes | int):
-            more = made_by_format if name in ("format", "format_map") else partial(made_by, name)
-            __self._bound(weight(owner) + more(owner, given))
+            formats = isinstance(owner, str) and name in ("format", "format_map")
+            __self._bound(
+                weight(owner) + (made_by_format(str(owner), given) if formats else made_by(name, owner, given))
+            )
         return __self._made(super().call(__context, __obj, *args, **kwargs))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
