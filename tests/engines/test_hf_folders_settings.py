@@ -4,34 +4,22 @@ them, or refused in a line; it is never opened with the setting passed over."""
 from __future__ import annotations
 
 import json
-import resource
-import shutil
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jinja2 import TemplateError
 from needs_torch import torch
 from safetensors.torch import load_file, save_file
-from test_hf_folders_hostile import within
 from test_hf_reading import changed
-from tiny_models import by_bytes, of_kind, tiny
+from tiny_models import by_bytes, of_kind
 
-from rlvrlab.engines.hf import Hf, templates
 from rlvrlab.engines.hf.load import without_dropout
-from rlvrlab.engines.hf.merging import Merging
 from rlvrlab.engines.hf.own_model import OwnModel
 from rlvrlab.engines.hf.stored import stored
-from rlvrlab.engines.hf.templates import Template
 from rlvrlab.engines.hf.token_file import token_file
-from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.hf.weights import obstacle
-from rlvrlab.errors import UserError
-from rlvrlab.recipe.schema import Optimizer
 
 CPU = torch.device("cpu")
 IDS = torch.arange(40)[None] * 7 % 40
@@ -43,18 +31,6 @@ def rewrite(path: Path, **changes: Any) -> None:
     """Keys of a JSON file; GONE takes one out."""
     facts = {**json.loads(path.read_text()), **changes}
     path.write_text(json.dumps({key: value for key, value in facts.items() if value is not GONE}))
-
-
-@contextmanager
-def at_most(more: int) -> Iterator[None]:
-    """What takes more memory than now, and so many bytes, fails instead of taking the machine's."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def theirs(folder: Path) -> Any:
@@ -83,6 +59,17 @@ def test_settings_that_are_read(what: str, tmp_path: Path) -> None:
     more = {"num_key_value_heads": 4, "head_dim": 4, "attention_bias": True}
     folder = of_kind("llama", tmp_path, **more)
     rewrite(folder / "config.json", **AS_IT_IS[what])
+    found = stored(folder)
+    assert found is not None
+    assert torch.equal(OwnModel(found, CPU, torch.float32)(IDS).logits, theirs(folder)(IDS).logits)
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
+def test_settings_of_qwens_folders(kind: str, tmp_path: Path) -> None:
+    """As they are published: a window that is not used, and switches that are off."""
+    folder = of_kind(kind, tmp_path)
+    window = {"sliding_window": 8, "use_sliding_window": False, "max_window_layers": 1, "use_mrope": False}
+    rewrite(folder / "config.json", **window, rope_scaling=None, layer_types=GONE)
     found = stored(folder)
     assert found is not None
     assert torch.equal(OwnModel(found, CPU, torch.float32)(IDS).logits, theirs(folder)(IDS).logits)
@@ -362,251 +349,3 @@ def test_qwens_class_names_tokens_that_the_folder_does_not(tmp_path: Path) -> No
     pair = both(folder)
     assert pair is not None and pair[0].eos_token == "<|endoftext|>"
     same_tokens(*pair)
-
-
-Q, UP = "model.layers.0.self_attn.q_proj", "model.layers.1.mlp.up_proj"
-
-
-def adapter_of(folder: Path, modules: list[str], **settings: Any) -> Path:
-    """PEFT's own file of an adapter at these modules, with other settings beside it."""
-    from peft import LoraConfig, get_peft_model
-
-    made = get_peft_model(theirs(Path(tiny())), LoraConfig(r=4, target_modules=modules, task_type="CAUSAL_LM"))
-    for name, parameter in made.named_parameters():
-        if "lora_" in name:
-            torch.nn.init.normal_(parameter, 0.0, 0.3)
-    made.save_pretrained(folder)
-    rewrite(folder / "adapter_config.json", **settings)
-    return folder
-
-
-def by_peft(folder: Path) -> Any:
-    from peft import PeftModel
-
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of what is not in the file and so stays nothing, and of weights that lie right
-        return PeftModel.from_pretrained(theirs(Path(tiny())), folder)(IDS).logits
-
-
-def by_merging(folder: Path) -> Any:
-    model = theirs(Path(tiny()))
-    merging = Merging(model, 8)
-    merging.use(merging.add("a", folder, merging.read(folder)))
-    return model(IDS).logits
-
-
-ADAPTERS_READ: dict[str, dict[str, Any]] = {
-    "nothing more": {},
-    "another root": {"use_rslora": True},
-    "weights the other way round, which these are not": {"fan_in_fan_out": True},
-    "a pattern": {"target_modules": r"model\.layers\.\d+\.(self_attn\.q_proj|mlp\.up_proj)"},
-    "all layers": {"target_modules": "all-linear"},
-    "numbers of layers": {
-        "layers_to_transform": [0, 1],
-        "layers_pattern": "layers",
-        "target_modules": ["q_proj", "up_proj"],
-    },
-    "others are left out": {"exclude_modules": ["k_proj"], "target_modules": ["q_proj", "up_proj", "k_proj"]},
-    "other first values": {"init_lora_weights": "gaussian"},
-}
-
-
-@pytest.mark.parametrize("what", ADAPTERS_READ)
-def test_adapters_that_are_merged_as_peft_computes_them(what: str, tmp_path: Path) -> None:
-    folder = adapter_of(tmp_path, [Q, UP], **ADAPTERS_READ[what])
-    torch.testing.assert_close(by_merging(folder), by_peft(folder), atol=1e-4, rtol=1e-4)
-
-
-ADAPTERS_REFUSED: dict[str, dict[str, Any]] = {
-    "init_lora_weights": {"init_lora_weights": "pissa"},
-    "alora_invocation_tokens": {"alora_invocation_tokens": [3, 4]},
-    "trainable_token_indices": {"trainable_token_indices": [3]},
-    "target_parameters": {"target_parameters": ["experts"]},
-    "use_qalora": {"use_qalora": True},
-    "arrow_config": {"arrow_config": {"top_k": 1}},
-    "kasa_config": {"kasa_config": {"beta": 1.0}},
-    "a_setting_of_tomorrow": {"a_setting_of_tomorrow": 0},
-    "leaves model.layers.1.mlp.up_proj out": {"target_modules": ["q_proj"]},
-    "leaves model.layers.0.self_attn.q_proj out": {"exclude_modules": ["q_proj"]},
-    "leaves model.layers.1.mlp": {"layers_to_transform": 0, "target_modules": ["q_proj", "up_proj"]},
-    "layers_pattern": {"layers_pattern": ["(a+)+$"], "layers_to_transform": [0]},
-    "the pattern": {"target_modules": r"(.|..|...)*[A-Z]"},
-    "cannot be used": {"target_modules": "("},
-    "No adapter found": {"lora_alpha": "8"},
-    "r is a whole number": {"r": 4.5},
-}
-
-
-@pytest.mark.parametrize("words", ADAPTERS_REFUSED)
-def test_adapters_that_are_refused(words: str, tmp_path: Path) -> None:
-    folder = adapter_of(tmp_path, [Q, UP])
-    Merging(theirs(Path(tiny())), 8).read(folder)
-    rewrite(folder / "adapter_config.json", **ADAPTERS_REFUSED[words])
-    with pytest.raises(UserError, match=words) as told:
-        Merging(theirs(Path(tiny())), 8).read(folder)
-    assert "\n" not in str(told.value)
-
-
-def test_names_that_peft_would_not_know(tmp_path: Path) -> None:
-    path = adapter_of(tmp_path, [Q]) / "adapter_model.safetensors"
-    save_file({name.removeprefix("base_model.model."): one for name, one in load_file(path).items()}, path)
-    with pytest.raises(UserError, match="is no name of PEFT's"):
-        Merging(theirs(Path(tiny())), 8).read(tmp_path)
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_layers_of_gpt2_are_the_other_way_round_whatever_the_settings_say(told: bool, tmp_path: Path) -> None:
-    from peft import LoraConfig, PeftModel, get_peft_model
-
-    base = Path(tiny("gpt2"))
-    made = get_peft_model(theirs(base), LoraConfig(r=4, target_modules=["attn.c_proj"], fan_in_fan_out=True))
-    for name, parameter in made.named_parameters():
-        if "lora_" in name:
-            torch.nn.init.normal_(parameter, 0.0, 0.3)
-    made.save_pretrained(tmp_path)
-    rewrite(tmp_path / "adapter_config.json", fan_in_fan_out=told, task_type="CAUSAL_LM", auto_mapping=None)
-    model = theirs(base)
-    merging = Merging(model, 8)
-    merging.use(merging.add("a", tmp_path, merging.read(tmp_path)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        adapted = PeftModel.from_pretrained(theirs(base), tmp_path)
-    torch.testing.assert_close(model(IDS).logits, adapted(IDS).logits, atol=1e-4, rtol=1e-4)
-
-
-STEP = "{% set n = namespace(x='x') %}{% for i in range(60) %}{% set n.x = GROWN %}{% endfor %}"
-ENDLESS = {
-    "lines that are indented": "{{ ('x\n' * 400000) | indent(9999) }}",
-    "tabs": "{{ ('\t' * 900000).expandtabs(9999) }}",
-    "many widths": "{{ ('{:9999}' * 9999).format(*range(9999)) }}",
-    "many widths of percent": "{{ ('%(a)9999s' * 9999) % {'a': 1} }}",
-    "letters for letters": "{{ ('x' * 900000).translate({120: 'y' * 900000}) }}",
-    "parts of a generator": "{{ ('x' * 90000).join(('y' * 90000) | map('string')) }}",
-    "text of a variable": "{% set x %}{% for i in range(500000) %}{{ 'x' * 10000 }}{% endfor %}{% endset %}",
-    "text of a macro": "{% macro m() %}{% for i in range(500000) %}"
-    + "x" * 9999
-    + "{% endfor %}{% endmacro %}{% set x = m() %}",
-    "values in each other": STEP.replace("GROWN", "[n.x, n.x]") + "{{ n.x | pprint }}",
-    "keys in each other": STEP.replace("GROWN", "(n.x, n.x)") + "{{ {n.x: 1} | length }}",
-    "names in each other": STEP.replace("GROWN", "namespace(a=n.x, b=n.x)") + "{{ n.x | upper }}",
-    "arguments in each other": "{% macro m() %}{% set n.x = varargs %}{% endmacro %}"
-    + STEP.replace("{% set n.x = GROWN %}", "{% set _ = m(n.x, n.x) %}")
-    + "{{ n.x | upper }}",
-    "wrapped": "{{ ('x' * 900000) | wordwrap(1) }}",
-    "lists that are added": "{{ ([[1]] * 500000) | sum(start=[]) }}",
-    "dates": "{{ strftime_now('%9999d' * 100000) }}",
-    "a long template": "{% if 1 %}{{ x }}{% endif %}" * 500_000,
-    "many values": "{% for i in range(900) %}{% set x = ('x' * 900000) | upper %}{% endfor %}",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", ENDLESS)
-def test_templates_that_grow_without_end(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In half a gigabyte more than there is now, and in seconds."""
-    if "each other" in what:  # they double until they are as large as may be, which takes its time
-        monkeypatch.setattr(templates, "TEXT", 1 << 16)
-    with within(60), at_most(1 << 29), pytest.raises(TemplateError):
-        Template(ENDLESS[what]).render([{"role": "user", "content": "a"}])
-
-
-def test_a_template_of_slow_steps_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(templates, "SECONDS", 0.2)
-    sorts = "{% set x = range(90000) | list %}{% for i in range(90000) %}{% set y = x[::-1] %}{% endfor %}"
-    with within(60), pytest.raises(TemplateError, match=r"more than 0\.2 seconds"):
-        Template(sorts).render([{"role": "user", "content": "a"}])
-
-
-SOURCES = [
-    "{% set x = 1 %}{% generation %}{% set x = 2 %}{{ x }}{% endgeneration %}{{ x }}",
-    "{% set n = namespace(a=1, b=[1, {'c': (2,)}]) %}{% set n.a = n.b %}{{ n.a }}{{ dict([('a', 1)]) }}",
-    "{{ [1, 2, 3] | sum }}{{ [[1], [2]] | sum(start=[]) }}{{ messages | map(attribute='role') | join('-') }}",
-    "{{ messages | selectattr('role', 'equalto', 'user') | list | length }}{{ 'a b c' | wordwrap(2) }}{{ [] | join }}",
-    "{% macro m(a, b=2) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 3, 4, c=5) }}"
-    "{{ '-'.join('ab') }}",
-    "{% for a, b in [(1, 2), (3, 4)] %}{{ a, b }}{% endfor %}{% set a, b = 1, 2 %}{{ a < b }}{{ 'a\tb'.expandtabs() }}",
-    "{% set x %}text {{ messages[0].content }}{% endset %}{{ x | upper }}"
-    "{% filter lower %}AB{% endfilter %}{{ 'x' in x }}",
-    "{% autoescape true %}<b>{{ '<i>' }}{% endautoescape %}{{ '<u>' | e }}{{ {'a': 1} | xmlattr }}{{ 'a' is defined }}",
-]
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_templates_are_written_as_transformers_writes_them(source: str) -> None:
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    messages = [{"role": "user", "content": "é <b>"}, {"role": "assistant", "content": "4"}]
-    told = render_jinja_template([messages], chat_template=source, add_generation_prompt=True)[0][0]
-    assert Template(source).render(messages) == told
-
-
-@pytest.mark.parametrize("source", ["{{ namespace(__class__=1) }}", "{% set n = namespace() %}{% set n._a = 1 %}"])
-def test_names_of_pythons_machinery_are_refused_as_by_transformers(source: str) -> None:
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    for write in (Template(source).render, lambda told: render_jinja_template([told], chat_template=source)):
-        with pytest.raises(TemplateError):
-            write([{"role": "user", "content": "a"}])
-
-
-def replaces(times: int, content: str = "aa", **pattern: str) -> list[dict[str, Any]]:
-    return [{"type": "Replace", "pattern": pattern or {"String": "a"}, "content": content}] * times
-
-
-GROWING: dict[str, dict[str, Any]] = {
-    "a text that doubles": {"normalizer": {"type": "Sequence", "normalizers": replaces(40)}},
-    "a long replacement": {"normalizer": replaces(1, "b" * 1000)[0]},
-    "a long replacement of a pattern": {"normalizer": replaces(1, "b" * 1000, Regex=".")[0]},
-    "a long beginning": {"normalizer": {"type": "Prepend", "prepend": "b" * 100_000}},
-    "many rules": {"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 1000}},
-    "an answer that doubles": {"decoder": {"type": "Sequence", "decoders": [{"type": "Fuse"}, *replaces(40)]}},
-}
-
-
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("what", GROWING)
-def test_tokenizers_that_make_a_text_longer_and_longer(what: str, own: bool, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
-    in_tokenizer(lambda whole: whole.update(GROWING[what]))(folder)
-    if not own:
-        told(more_token="<eos>")(folder)
-    assert (token_file(folder) is not None) == own
-    with pytest.raises(
-        UserError, match=r"tokenizer\.json: (normalizer|decoder) (makes a text|has 1000 rules)"
-    ) as caught:
-        Hf(str(folder), device="cpu").read(Optimizer())
-    assert "\n" not in str(caught.value)
-
-
-def test_rules_that_replace_a_sign_by_another(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
-    rules = [*replaces(3, "b"), *replaces(1, "bbbb"), {"type": "Prepend", "prepend": "b"}, {"type": "NFKC"}]
-    in_tokenizer(lambda whole: whole.update(normalizer={"type": "Sequence", "normalizers": rules}))(folder)
-    pair = both(folder)
-    assert pair is not None and pair[0]("ca").input_ids == pair[1]("ca").input_ids
-
-
-@pytest.mark.parametrize("sign", ["b", '"', "\\"])
-@pytest.mark.parametrize("where", ["vocabulary", "added"])
-def test_tokens_as_long_as_books(sign: str, where: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
-    long, short = sign * 20_000, sign * 9_000
-    for text in (short, long):
-        if where == "added":
-            in_tokenizer(lambda whole, text=text: whole["added_tokens"].append(MORE | {"content": text, "id": 49}))(
-                folder
-            )
-        else:
-            in_tokenizer(lambda whole, text=text: whole["model"]["vocab"].update({text: 40}))(folder)
-        if text is short:
-            Hf(str(folder), device="cpu").read(Optimizer())
-    with pytest.raises(UserError, match=r"tokenizer\.json: a token of 20000 characters, at most 16384 are read"):
-        Hf(str(folder), device="cpu").read(Optimizer())
-
-
-def test_a_long_table_of_signs_is_no_token(tmp_path: Path) -> None:
-    path = Path(tiny()) / "tokenizer.json"
-    whole = json.loads(path.read_text()) | {"charsmap": "A" * 400_000}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
-    refuse_long_tokens(tmp_path / "tokenizer.json")

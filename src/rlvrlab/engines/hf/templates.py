@@ -115,6 +115,16 @@ class _Names(Namespace):
         super().__setitem__(name, value)
 
 
+class _Tables:
+    """Python's `dict` with no more of it than Transformers gives a template."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
+
+
 class _Bounded(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**", "%", "+"})
 
@@ -128,7 +138,7 @@ class _Bounded(ImmutableSandboxedEnvironment):
         self.tests = {name: self._counted("", made) for name, made in self.tests.items()}
         del self.globals["lipsum"]
         self.globals |= {"range": self._range, "raise_exception": _refuse, "namespace": _Names}
-        self.globals["dict"] = lambda *args, **kwargs: dict(*args, **kwargs)
+        self.globals["dict"] = _Tables()
         self.globals["strftime_now"] = _now
 
     def begin(self, held: int) -> None:
