@@ -171,3 +171,26 @@ def test_a_long_table_of_signs_is_no_token(tmp_path: Path) -> None:
     whole = json.loads(path.read_text()) | {"charsmap": "A" * 400_000}
     (tmp_path / "tokenizer.json").write_text(json.dumps(whole))
     refuse_long_tokens(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize("others", ["{{ 'x' * 10**12 }}", "{{ messages[0].content }}."])
+def test_one_of_several_templates_is_bounded_too(others: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates/tool_use.jinja").write_text("tools")
+    (folder / "chat_template.jinja").write_text(others)
+    assert token_file(folder) is None
+    tokenizer = Hf(str(folder), device="cpu", chat=True).read(Optimizer()).tokenizer
+    if "**" not in others:
+        assert tokenizer.encode_prompt("ab") == tokenizer.encode("ab.")
+        return
+    with within(60), pytest.raises(UserError, match="the chat template does not take these messages"):
+        tokenizer.encode_prompt("ab")
+
+
+def test_several_templates_without_a_usual_one(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny(), tmp_path / "model"))
+    (folder / "chat_template.jinja").unlink()
+    told(chat_template=[{"name": "odd", "template": "x"}])(folder)
+    with pytest.raises(UserError, match="the chat template does not take these messages"):
+        Hf(str(folder), device="cpu", chat=True).read(Optimizer()).tokenizer.encode_prompt("ab")

@@ -57,10 +57,9 @@ class HfTokenizer:
         from rlvrlab.engines.hf.templates import Template
 
         try:
-            if not isinstance(self.inner.chat_template, str):  # one of several, which Transformers chooses
-                return str(self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
             if self._template is None:
-                self._template = Template(self.inner.chat_template)
+                several = self.inner.chat_template  # then Transformers takes this one, too, where there are no tools
+                self._template = Template(several if isinstance(several, str) else several["default"])
             return str(self._template.render(messages, **self.inner.special_tokens_map))
         except Exception as error:
             raise UserError(f"the chat template does not take these messages: {_told(error)}") from None
