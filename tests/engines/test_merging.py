@@ -119,7 +119,8 @@ def header_of(folder: Path, tensors: dict[str, tuple[int, int]]) -> Path:
 def test_no_number_is_read_of_an_adapter_that_does_not_fit(
     module: str, rows: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shapes = {f"{module}.lora_B.weight": (rows, RANK), f"{module}.lora_A.weight": (RANK, 16)}
+    stem = f"base_model.model.{module}"
+    shapes = {f"{stem}.lora_B.weight": (rows, RANK), f"{stem}.lora_A.weight": (RANK, 16)}
     merged = Merging(model_of("llama"), RANK)
     for reader in ("safetensors.safe_open", "safetensors.torch.load_file"):
         monkeypatch.setattr(reader, lambda *given: pytest.fail("it was opened"))
@@ -127,10 +128,9 @@ def test_no_number_is_read_of_an_adapter_that_does_not_fit(
         merged.read(header_of(tmp_path, shapes))
 
 
-def test_two_names_of_one_layer_are_refused(tmp_path: Path) -> None:
-    stems = ("base_model.model.lm_head", "lm_head")
-    shapes = {f"{stem}.lora_{letter}.weight": (50, RANK) for stem in stems for letter in "BA"}
-    shapes |= {name: (RANK, 16) for name in shapes if ".lora_A." in name}
+def test_a_bias_beside_the_matrices_of_a_layer_is_refused(tmp_path: Path) -> None:
+    stem = "base_model.model.lm_head"
+    shapes = {f"{stem}.lora_B.weight": (50, RANK), f"{stem}.lora_A.weight": (RANK, 16), f"{stem}.lora_B.bias": (50, 1)}
     with pytest.raises(UserError, match="more than one pair"):
         Merging(model_of("llama"), RANK).read(header_of(tmp_path, shapes))
 

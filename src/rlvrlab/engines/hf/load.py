@@ -15,6 +15,7 @@ import torch
 from rlvrlab.data.hub import go_offline_without_network
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.folder_files import read_json, refuse_numbers, refuse_odd
+from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.models import resolve
@@ -115,6 +116,8 @@ def _check_folder(folder: Path) -> None:
         except FileNotFoundError:
             if path.name == "config.json":
                 raise UserError(f"{folder}: {path.name} is missing; this is no model folder") from None
+    if (folder / "tokenizer.json").is_file():
+        refuse_long_tokens(folder / "tokenizer.json")
     refuse_numbers(folder / "config.json", found["config.json"], _check_weights(folder))
 
 
@@ -183,7 +186,7 @@ def without_dropout(model: Any) -> Any:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-        if isinstance(getattr(module, "attention_dropout", None), float):
+        if isinstance(getattr(module, "attention_dropout", None), int | float):
             module.attention_dropout = 0.0
     return model.eval()
 

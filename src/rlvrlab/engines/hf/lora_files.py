@@ -8,7 +8,6 @@ in it; and it may be changed or removed once it is read. Only safetensors and JS
 
 from __future__ import annotations
 
-import json
 import math
 import stat
 from collections.abc import Iterator
@@ -19,23 +18,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from rlvrlab import plain_files
+from rlvrlab.engines.hf.lora_settings import Settings, obstacle
 from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS, check_tensors
 from rlvrlab.errors import UserError
 
 PREFIX = "base_model.model."
 LARGEST_CONFIG = 1 << 20
-UNKNOWN = ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication")
-"""Settings that make an adapter more than B·A on some layers."""
 BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, UserError)
 """What files can bring about that are no adapter."""
-
-
-class Settings(NamedTuple):
-    """What holds for all layers of an adapter."""
-
-    rank: int
-    scale: float
-    transposed: bool
 
 
 class Shape(NamedTuple):
@@ -46,7 +37,7 @@ class Shape(NamedTuple):
     out: int
     into: int
 
-    def of_weight(self, transposed: bool) -> tuple[int, int]:
+    def of_weight(self, *, transposed: bool) -> tuple[int, int]:
         """The shape of a weight that it can be added to."""
         return (self.into, self.out) if transposed else (self.out, self.into)
 
@@ -67,15 +58,14 @@ class Delta(NamedTuple):
 def read_settings(folder: Path) -> Settings:
     """Anything that is more than plain LoRA is refused."""
     with _found(folder):
-        settings = json.loads(_plain_file(folder / CONFIG, LARGEST_CONFIG).read_text(encoding="utf-8"))
-        rank, alpha = int(settings["r"]), float(settings["lora_alpha"])
-        scale = alpha / (math.sqrt(rank) if settings.get("use_rslora") else rank) if rank > 0 else math.nan
-    odd = [key for key in UNKNOWN if settings.get(key)]
-    if settings.get("peft_type", "LORA") != "LORA" or odd or settings.get("bias", "none") != "none" or rank < 1:
-        raise UserError(f"{folder}: only plain LoRA is served, this has {', '.join(odd) or 'another type'}")
-    if not math.isfinite(scale):
+        facts = plain_files.parsed(_plain_file(folder / CONFIG, LARGEST_CONFIG).read_text(encoding="utf-8"))
+        odd = obstacle(facts)
+        settings = None if odd else Settings.of(facts)
+    if settings is None:
+        raise UserError(f"{folder}: only plain LoRA is served, this has {odd}")
+    if not math.isfinite(settings.scale):
         raise UserError(f"{folder}: no finite scale in it")
-    return Settings(rank, scale, bool(settings.get("fan_in_fan_out")))
+    return settings
 
 
 def read_shapes(folder: Path, rank: int) -> dict[str, Shape]:
@@ -83,6 +73,8 @@ def read_shapes(folder: Path, rank: int) -> dict[str, Shape]:
     with _found(folder):
         tensors = check_tensors(_plain_file(folder / TENSORS))
     shapes: dict[str, Shape] = {}
+    if strange := [name for name in tensors if not name.startswith(PREFIX)]:
+        raise UserError(f"{folder}: {strange[0][:200]} is no name of PEFT's, which begin with {PREFIX}")
     for stem in sorted({name.rpartition(".lora_")[0] for name in tensors}):
         names = _pair(stem)
         missing = [name for name in names if name not in tensors]
@@ -97,7 +89,7 @@ def read_shapes(folder: Path, rank: int) -> dict[str, Shape]:
     return shapes
 
 
-def read_delta(file: Any, folder: Path, shape: Shape, settings: Settings) -> Delta:
+def read_delta(file: Any, folder: Path, shape: Shape, settings: Settings, *, transposed: bool) -> Delta:
     """The numbers of one layer from an open file, if they are still what its header said."""
     wanted = [(shape.out, settings.rank), (settings.rank, shape.into)]
     with _found(folder):
@@ -105,7 +97,7 @@ def read_delta(file: Any, folder: Path, shape: Shape, settings: Settings) -> Del
             raise ValueError("it changed while it was read")
         # Copied: a tensor of the file is the file, and changes with it.
         b_OR, a_RI = (file.get_tensor(name).to(torch.float32, copy=True) for name in _pair(shape.stem))
-    return Delta(b_OR, a_RI, settings.scale, settings.transposed)
+    return Delta(b_OR, a_RI, settings.scale, transposed)
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlvrlab.engines.hf.lora_files import Delta, opened, read_delta, read_settings, read_shapes
+from rlvrlab.engines.hf.lora_files import Delta, Shape, opened, read_delta, read_settings, read_shapes
+from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS
 from rlvrlab.errors import UserError
 
 UNCLEAR = object()
@@ -55,17 +56,26 @@ class Merging:
             raise UserError(f"{folder}: rank {settings.rank}, at most {self._largest_rank} is allowed here")
         shapes = read_shapes(folder, settings.rank)
         for module, shape in shapes.items():
-            self._refuse_other(folder, module, shape.of_weight(settings.transposed))
+            self._refuse_other(folder, module, shape)
+            if not settings.reaches(module):
+                words = f"{CONFIG} leaves {module[:200]} out, but {TENSORS} holds an update of it"
+                raise UserError(f"{folder}: {words}; take it out of the file or name it in target_modules")
         deltas: Deltas = {}
         with opened(folder) as file:
             for module, shape in shapes.items():
-                deltas[module] = delta = read_delta(file, folder, shape, settings)
+                deltas[module] = delta = read_delta(
+                    file, folder, shape, settings, transposed=self._is_transposed(module)
+                )
                 if not delta.reach() < torch.finfo(self._modules[module].weight.dtype).max:
                     words = f"{module} holds values that are not finite, or not once they are merged"
                     raise UserError(f"{folder}: {words}")
         return deltas
 
-    def _refuse_other(self, folder: Path, module: str, shape: tuple[int, int]) -> None:
+    def _is_transposed(self, module: str) -> bool:
+        """GPT-2's layers hold their weights the other way round; fan_in_fan_out says so, and PEFT corrects it there."""
+        return type(self._modules.get(module)).__name__ == "Conv1D"
+
+    def _refuse_other(self, folder: Path, module: str, shape: Shape) -> None:
         """An update of a layer that this model does not have, or has otherwise."""
         target = getattr(self._modules.get(module), "weight", None)
         if target is None:
@@ -73,7 +83,7 @@ class Merging:
         if module in self._shared:
             other = self._shared[module]
             raise UserError(f"{folder}: {module} shares its weight with {other} in this model; leave it out")
-        if tuple(target.shape) != shape:
+        if tuple(target.shape) != shape.of_weight(transposed=self._is_transposed(module)):
             raise UserError(f"{folder}: an adapter of another model: {module} is {tuple(target.shape)} here")
 
     def add(self, name: str, folder: Path, deltas: Deltas) -> Adapter:

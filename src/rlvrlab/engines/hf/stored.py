@@ -18,14 +18,10 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from rlvrlab import plain_files
-from rlvrlab.engines.hf.folder_files import MOST, is_positive, is_whole, read_json
-from rlvrlab.engines.hf.weights import KINDS
+from rlvrlab.engines.hf.folder_files import read_json
+from rlvrlab.engines.hf.standard import NUMBERS, head_dim, is_standard, kv_heads, theta_of
 from rlvrlab.errors import UserError
 
-NUMBERS = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-           "max_position_embeddings")  # fmt: skip
-"""What a configuration must state; Transformers' defaults differ from class to class."""
-MAY_STATE = ("num_key_value_heads", "head_dim")
 STORED_AS = {torch.float32, torch.bfloat16, torch.float16}
 QKV, GATES = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
 NORMS = ("input_layernorm", "post_attention_layernorm")
@@ -48,7 +44,7 @@ def stored(folder: Path) -> Stored | None:
     """The model in `folder`."""
     try:
         facts = read_json(folder / "config.json")
-        if not _is_plain(facts) or (folder / "adapter_config.json").exists():
+        if not is_standard(facts) or (folder / "adapter_config.json").exists():
             return None
         tensors = _tensors(folder)
         wanted = _wanted(facts) if facts["num_hidden_layers"] < len(tensors) else {}
@@ -61,58 +57,24 @@ def stored(folder: Path) -> Stored | None:
     return Stored(facts, tensors, generation_bytes) if known else None
 
 
-def _is_plain(facts: dict[str, Any]) -> bool:
-    """Is it a model whose forward pass the sampler knows from these facts alone?"""
-    stated = all(is_whole(facts.get(key), MOST[key]) for key in NUMBERS)
-    stated = stated and all(facts.get(key) is None or is_whole(facts[key], MOST[key]) for key in MAY_STATE)
-    known = facts.get("architectures") == [KINDS.get(facts.get("model_type", ""))] and facts.get("hidden_act") == "silu"
-    sliding = facts.get("sliding_window") is not None and facts.get("use_sliding_window", True)
-    sliding = sliding or "sliding_attention" in (facts.get("layer_types") or ())
-    odd = facts.get("quantization_config") or facts.get("rope_scaling") or facts.get("auto_map") or sliding
-    rope = facts.get("rope_parameters") or {}
-    parted = rope.get("partial_rotary_factor", facts.get("partial_rotary_factor"))
-    turned = rope.get("rope_type", "default") == "default" and not parted and _theta(facts) is not None
-    grouped = stated and facts["num_attention_heads"] % _kv_heads(facts) == 0
-    padded = facts.get("pad_token_id") is None or facts["pad_token_id"] in range(facts["vocab_size"])
-    return known and turned and grouped and padded and not odd and _is_eps(facts.get("rms_norm_eps"))
-
-
-def _is_eps(value: Any) -> bool:
-    return isinstance(value, float) and is_positive(value)
-
-
 def config_of(facts: dict[str, Any]) -> Any:
     """What the engine asks a configuration for, as Transformers names it."""
     return SimpleNamespace(
         **{key: facts[key] for key in (*NUMBERS, "model_type", "hidden_act", "rms_norm_eps")},
-        num_key_value_heads=_kv_heads(facts),
-        head_dim=_head_dim(facts),
+        num_key_value_heads=kv_heads(facts),
+        head_dim=head_dim(facts),
         pad_token_id=facts.get("pad_token_id"),
         tie_word_embeddings=bool(facts.get("tie_word_embeddings")),
-        rope_parameters={"rope_type": "default", "rope_theta": _theta(facts)},
+        rope_parameters={"rope_type": "default", "rope_theta": theta_of(facts)},
         sliding_window=None,
         _attn_implementation="sdpa",
     )
 
 
-def _theta(facts: dict[str, Any]) -> float | None:
-    """The base of the rotary angles, wherever this configuration states it."""
-    theta = (facts.get("rope_parameters") or {}).get("rope_theta", facts.get("rope_theta"))
-    return float(theta) if theta is not None and is_positive(theta) else None
-
-
-def _kv_heads(facts: dict[str, Any]) -> int:
-    return int(facts.get("num_key_value_heads") or facts["num_attention_heads"])
-
-
-def _head_dim(facts: dict[str, Any]) -> int:
-    return int(facts.get("head_dim") or facts["hidden_size"] // facts["num_attention_heads"])
-
-
 def _tensors(folder: Path) -> dict[str, Tensor]:
     """All tensors by name, but for rotary frequencies, which some files hold and which are computed."""
     found: dict[str, Tensor] = {}
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in _weight_files(folder):
         with safe_open(path, "pt") as file:
             for name in set(file.keys()):
                 if name in found:
@@ -122,11 +84,20 @@ def _tensors(folder: Path) -> dict[str, Tensor]:
     return found
 
 
+def _weight_files(folder: Path) -> list[Path]:
+    """Those that Transformers reads: one of this name, else those of the index. Others may lie beside them."""
+    whole = folder / "model.safetensors"
+    if whole.is_file():
+        return [whole]
+    index = read_json(folder / "model.safetensors.index.json")
+    return [folder / name for name in sorted(set(index["weight_map"].values()))]
+
+
 def _wanted(facts: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Names and shapes of exactly the tensors that a model with this configuration has."""
     kind, whole, inner = facts["model_type"], facts["hidden_size"], facts["intermediate_size"]
-    size = _head_dim(facts)
-    wide, keys = facts["num_attention_heads"] * size, _kv_heads(facts) * size
+    size = head_dim(facts)
+    wide, keys = facts["num_attention_heads"] * size, kv_heads(facts) * size
     maps: dict[str, tuple[int, ...]] = {}
     maps |= {"q_proj": (wide, whole), "k_proj": (keys, whole), "v_proj": (keys, whole), "o_proj": (whole, wide)}
     attention = {f"self_attn.{name}.weight": shape for name, shape in maps.items()}
@@ -157,12 +128,12 @@ def _assembled(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
         mlp = SimpleNamespace(**{one: part(f"{name}.mlp.{one}") for one in (*GATES, "down_proj")})
         return SimpleNamespace(self_attn=attention, mlp=mlp, **{norm: part(f"{name}.{norm}") for norm in NORMS})
 
-    size, embedding = _head_dim(facts), part("model.embed_tokens")
+    size, embedding = head_dim(facts), part("model.embed_tokens")
     body = SimpleNamespace(
         embed_tokens=embedding,
         norm=part("model.norm"),
         layers=[block(f"model.layers.{i}") for i in range(facts["num_hidden_layers"])],
-        rotary_emb=lambda like, positions_T: _rotary(like, positions_T, _theta(facts), size),
+        rotary_emb=lambda like, positions_T: _rotary(like, positions_T, theta_of(facts), size),
     )
     head = embedding if facts.get("tie_word_embeddings") else part("lm_head")
     return SimpleNamespace(model=body, lm_head=head, config=config_of(facts))

@@ -7,33 +7,48 @@ conversation has, raises a TemplateError before the memory is taken.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
-from string import Formatter
+from functools import wraps
+from time import thread_time
 from typing import Any
 
-from jinja2 import TemplateError, nodes, pass_eval_context
+from jinja2 import TemplateError, nodes, pass_context
 from jinja2.ext import Extension
-from jinja2.filters import FILTERS, do_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
+from rlvrlab.engines.hf.template_sizes import (
+    DEEPEST_INDENT,
+    LONGEST_DATE,
+    WIDEST,
+    made_by,
+    made_by_format,
+    made_by_percent,
+    weight,
+)  # fmt: skip
+
 STEPS = 10**6
-"""Turns of all loops, items of all ranges, and calls."""
+"""Turns of all loops, items of all ranges, filters, tests and calls."""
+SECONDS = 10.0
+"""Of the processor, for one text: for steps that are slow."""
+LOOK_AT_CLOCK = 8
+"""Steps between two looks, which take longer than a usual step."""
 TEXT, TIMES_MESSAGES = 1 << 20, 8
-"""Characters of a text: so many, and so many times what the messages hold."""
-WIDEST, DEEPEST_INDENT = 10**4, 16
-SIZED = {"center", "indent", "batch", "slice", "round"}
-"""Filters whose numbers say how much they make, and methods."""
-SIZED_METHODS = {"center", "ljust", "rjust", "zfill", "expandtabs", "to_bytes"}
-_WIDE = re.compile(r"%[^a-zA-Z%]*?(\*|\d{5,})")
+"""Characters of a text, or of any value: so many, and so many times what the messages hold."""
+TIMES_MADE = 64
+"""Times that many characters in all values together that are made on the way."""
+LONGEST_SOURCE = 1 << 18
+"""Characters of a template; those of models have some ten thousand."""
 
 
 class Template:
     """A chat template, compiled once."""
 
     def __init__(self, source: str) -> None:
+        if len(source) > LONGEST_SOURCE:
+            raise TemplateError(f"a template of {len(source)} characters, at most {LONGEST_SOURCE} are read")
         self._environment = _Bounded(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
         )
@@ -52,27 +67,62 @@ class Template:
 
 
 class _Generation(Extension):
-    """Marks of what the model said; they write nothing."""
+    """Marks of what the model said; they write nothing, and what is set between them ends with them."""
 
     tags = {"generation"}  # noqa: RUF012
 
     def parse(self, parser: Any) -> Any:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
 
 
 class _Counting(NodeTransformer):
-    """Loops are counted and `~` is bounded, by filters that are no part of the template."""
+    """Loops, values that are put together and text are counted, by filters that are no part of the template."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
-        node.iter = nodes.Filter(node.iter, "loop turns", [], [], None, None, lineno=node.lineno)
+        node.iter = _filtered(node.iter, "loop turns")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
-        parts = nodes.List(node.nodes, lineno=node.lineno)
-        return nodes.Filter(parts, "joined parts", [], [], None, None, lineno=node.lineno)
+        return _filtered(nodes.List(node.nodes, lineno=node.lineno), "joined parts")
+
+    def visit_List(self, node: Any) -> nodes.Node:
+        self.generic_visit(node)
+        return _filtered(node, "made value") if getattr(node, "ctx", "load") == "load" else node
+
+    visit_Tuple = visit_Dict = visit_List
+
+    def visit_TemplateData(self, node: nodes.TemplateData) -> nodes.Node:
+        return nodes.MarkSafeIfAutoescape(nodes.Const(node.data, lineno=node.lineno), lineno=node.lineno)
+
+
+def _filtered(node: Any, name: str) -> nodes.Filter:
+    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+
+
+class _Names(Namespace):
+    """Transformers' names of a template: none begins as those of Python's own machinery do."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        for name in dict(*args[1:], **kwargs):
+            _refuse_hidden(name)
+        Namespace.__init__(args[0], *args[1:], **kwargs)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _refuse_hidden(name)
+        super().__setitem__(name, value)
+
+
+class _Tables:
+    """Python's `dict` with no more of it than Transformers gives a template."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args)
 
 
 class _Bounded(ImmutableSandboxedEnvironment):
@@ -81,64 +131,61 @@ class _Bounded(ImmutableSandboxedEnvironment):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.begin(0)
-        self.finalize = self._weighed
-        self.filters |= {name: self._sized(name) for name in SIZED}
-        self.filters |= {"loop turns": self._turns, "joined parts": self._joined, "replace": self._replace}
-        self.filters |= {"join": self._join, "format": self._format, "tojson": self._as_json}
-        self.filters["string"] = lambda value: str(self._weighed(value))
+        self.finalize = self._written
+        self.filters |= {"format": self._format, "tojson": _as_json}
+        self.filters |= {name: self._counted(name, made) for name, made in self.filters.items()}
+        self.filters |= {"loop turns": self._turns, "joined parts": self._joined, "made value": self._made}
+        self.tests = {name: self._counted("", made) for name, made in self.tests.items()}
         del self.globals["lipsum"]
-        self.globals |= {"range": self._range, "raise_exception": _refuse}
-        self.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+        self.globals |= {"range": self._range, "raise_exception": _refuse, "namespace": _Names}
+        self.globals["dict"] = _Tables()
+        self.globals["strftime_now"] = _now
 
     def begin(self, held: int) -> None:
         """A new text, of messages with so many characters."""
-        self._steps, self._text, self._most = 0, 0, TEXT + TIMES_MESSAGES * held
+        self._steps, self._text, self._work, self._most = 0, 0, 0, TEXT + TIMES_MESSAGES * held
+        self._until = thread_time() + SECONDS
 
     def spend(self, steps: int = 0, text: int = 0) -> None:
         """TemplateError where a template has used up what it may."""
         self._steps, self._text = self._steps + steps, self._text + text
         if self._steps > STEPS:
             raise TemplateError(f"more than {STEPS} steps")
+        if self._steps % LOOK_AT_CLOCK == 0 and thread_time() > self._until:
+            raise TemplateError(f"more than {SECONDS:g} seconds")
         self._bound(self._text)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """The operators that can make much of little."""
+        self.spend(1)
         if operator == "%" and isinstance(left, str):
-            return self._format(left, *(right if isinstance(right, tuple) else (right,)), whole=right)
+            return self._made(self._format(left, *(right if isinstance(right, tuple) else (right,)), whole=right))
         if operator in ("*", "**"):
             self._bound_product(operator, left, right)
         elif operator == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
             self._bound(len(left) + len(right))
-        return super().call_binop(context, operator, left, right)
+        return self._made(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """A call of the template's, as Jinja's own sandbox names its arguments."""
         __self.spend(1)
         method = getattr(__obj, "__wrapped__", __obj)
         owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+        if name == "join" and len(args) == 1:
+            args = (list(args[0]),)
+        given = (*args, *kwargs.values())
+        __self._bound(weight(given, __self._most))
         if isinstance(owner, str | bytes | int):
-            __self._check_method(owner, name, (*args, *kwargs.values()))
-        return super().call(__context, __obj, *args, **kwargs)
+            formats = isinstance(owner, str) and name in ("format", "format_map")
+            __self._bound(
+                weight(owner) + (made_by_format(str(owner), given) if formats else made_by(name, owner, given))
+            )
+        return __self._made(super().call(__context, __obj, *args, **kwargs))
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = _Counting().visit(super()._parse(source, name, filename))
         tree.set_environment(self)
         return tree
-
-    def _check_method(self, owner: Any, name: str, given: tuple[Any, ...]) -> None:
-        if name in SIZED_METHODS:
-            _bound_widths(given)
-        elif name == "join" and given:
-            parts = given[0] if isinstance(given[0], list | tuple | str) else ()
-            self._bound(len(owner) * len(parts))
-            self._weigh(parts)
-        elif name == "replace" and len(given) > 1:
-            self._bound(len(owner) + owner.count(given[0]) * len(given[1]))
-        elif name in ("format", "format_map"):
-            specs = [spec or "" for _, _, spec, _ in Formatter().parse(owner)]
-            if any("{" in spec or re.search(r"\d{5}", spec) for spec in specs):
-                raise TemplateError("a format of changing or great width")
-            self._weigh(owner, [list(given)] * max(1, len(specs)))
 
     def _bound(self, size: int) -> None:
         if size > self._most:
@@ -153,31 +200,37 @@ class _Bounded(ImmutableSandboxedEnvironment):
             if bits > WIDEST:
                 raise TemplateError(f"a number of more than {WIDEST} bits")
 
-    def _weigh(self, *values: Any) -> None:
-        """Bound the text that these would be."""
-        total, left = 0, list(values)
-        while left:
-            one = left.pop()
-            total += len(one) if isinstance(one, str) else 1
-            if isinstance(one, dict):
-                left += [*one, *one.values()]
-            elif isinstance(one, list | tuple | set):
-                left += one
-            self._bound(max(total, len(left)))
+    @pass_context
+    def _written(self, context: Any, value: Any) -> Any:
+        """Every piece of text on its way out, also into a variable or a macro."""
+        self.spend(1)
+        return self._made(value)
 
-    def _weighed(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            self._weigh(value)
+    def _made(self, value: Any) -> Any:
+        """A value that is new: bounded, and one of those that are made in all."""
+        size = weight(value, self._most)
+        self._bound(size)
+        self._work += size
+        if self._work > TIMES_MADE * self._most:
+            raise TemplateError(f"more than {TIMES_MADE * self._most} characters on the way")
         return value
 
-    def _sized(self, name: str) -> Any:
-        made: Any = FILTERS[name]
+    def _counted(self, name: str, made: Any) -> Any:
+        """A filter or a test that is counted, as is what it is given and gives."""
 
-        def bounded(value: Any, *args: Any, **kwargs: Any) -> Any:
-            _bound_widths((*args, *kwargs.values()))
-            return made(value, *args, **kwargs)
+        @wraps(made)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.spend(1)
+            given = args[1:] if getattr(made, "jinja_pass_arg", None) else args
+            self._bound(weight([given, kwargs], self._most))
+            if given and name:
+                value = list(given[0]) if name in ("join", "sum") else given[0]
+                more = tuple(given[1:]) + tuple(kwargs.values())
+                self._bound(_made_by_filter(name, value, more))
+                args = (*args[: len(args) - len(given)], value, *given[1:])
+            return self._made(made(*args, **kwargs))
 
-        return bounded
+        return counted
 
     def _turns(self, items: Any) -> Iterator[Any]:
         for item in items:
@@ -185,26 +238,12 @@ class _Bounded(ImmutableSandboxedEnvironment):
             yield item
 
     def _joined(self, parts: list[Any]) -> str:
-        self._weigh(parts)
+        self._made(parts)
         return "".join(map(str, parts))
-
-    @pass_eval_context
-    def _join(self, context: Any, value: Iterable[Any], d: str = "", attribute: Any = None) -> str:
-        parts = list(value)
-        self._bound(len(str(d)) * len(parts))
-        self._weigh(parts)
-        return do_join(context, parts, d, attribute)
-
-    def _replace(self, value: Any, old: str, new: str, count: int | None = None) -> str:
-        text = str(self._weighed(value))
-        self._bound(len(text) + text.count(str(old)) * len(str(new)))
-        return text.replace(str(old), str(new), -1 if count is None else count)
 
     def _format(self, value: Any, *args: Any, whole: Any = None, **kwargs: Any) -> str:
         text = str(value)
-        if _WIDE.search(text):
-            raise TemplateError("a format of changing or great width")
-        self._weigh(text, [[*args, *kwargs.values()]] * max(1, text.count("%(")))
+        self._bound(len(text) + made_by_percent(text, (*args, *kwargs.values())))
         return text % ((kwargs or args) if whole is None else whole)
 
     def _range(self, *args: int) -> range:
@@ -214,24 +253,31 @@ class _Bounded(ImmutableSandboxedEnvironment):
         self.spend(len(made))
         return made
 
-    def _as_json(
-        self,
-        value: Any,
-        ensure_ascii: bool = False,
-        indent: Any = None,
-        separators: Any = None,
-        sort_keys: bool = False,
-    ) -> str:
-        if indent is not None and (not isinstance(indent, int) or indent > DEEPEST_INDENT):
-            raise TemplateError(f"tojson: indent {str(indent)[:40]!r}, allowed are numbers up to {DEEPEST_INDENT}")
-        self._weigh(value)
-        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+def _made_by_filter(name: str, value: Any, given: tuple[Any, ...]) -> int:
+    """Beside what comes in; `join` is the other way round here."""
+    if name == "join":
+        return weight(value) + len(value) * len(str(given[0] if given else ""))
+    return weight(value) + made_by(name, value, given)
 
 
-def _bound_widths(given: Iterable[Any]) -> None:
-    for one in given:
-        if (one if isinstance(one, int) else len(one) if isinstance(one, str) else 0) > WIDEST:
-            raise TemplateError(f"a width of more than {WIDEST}")
+def _as_json(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    if indent is not None and (not isinstance(indent, int) or indent > DEEPEST_INDENT):
+        raise TemplateError(f"tojson: indent {str(indent)[:40]!r}, allowed are numbers up to {DEEPEST_INDENT}")
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _now(form: str) -> str:
+    if len(form) > LONGEST_DATE:
+        raise TemplateError(f"strftime_now: a form of more than {LONGEST_DATE} characters")
+    return datetime.now().strftime(form)
+
+
+def _refuse_hidden(name: Any) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise TemplateError(f"a namespace cannot hold {name[:40]!r}")
 
 
 def _refuse(message: str) -> None:

@@ -6,7 +6,6 @@ asks for more than reading tokenizer.json as it is, so that Transformers reads i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,23 +15,13 @@ from tokenizers import Tokenizer
 
 from rlvrlab import plain_files
 from rlvrlab.engines.hf.folder_files import read_json
-from rlvrlab.models.gguf_tokenizer import QWEN2_WORDS
+from rlvrlab.engines.hf.standard_tokens import is_usual, named_tokens
 
-AS_IT_IS = {"PreTrainedTokenizerFast", "TokenizersBackend"}
-"""Classes that take tokenizer.json as it is, at least for `llama`; others build a tokenizer from its vocabulary, which
-may cut a text elsewhere."""
-OF_QWEN = AS_IT_IS | {"Qwen2Tokenizer", "Qwen2TokenizerFast"}
-"""With Qwen's models all of these build Qwen's tokenizer: the file must be one."""
-QWEN_UNKNOWN = "<|endoftext|>"
-"""Qwen's tokenizer adds this token where a file lacks it."""
-NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 FILES = (
     "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "added_tokens.json",
     "vocab.json", "merges.txt", "tokenizer.model",
 )  # fmt: skip
 """All that a tokenizer may be made of."""
-CHANGES = ("add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens", "extra_special_tokens")
-"""Settings by which a class changes what the file says."""
 
 
 def token_file(folder: Path) -> TokenFile | None:
@@ -50,47 +39,20 @@ def _read(folder: Path) -> TokenFile | None:
     files = {name: plain_files.read_bytes(folder / name) for name in FILES if (folder / name).is_file()}
     inner = Tokenizer.from_str(files["tokenizer.json"].decode("utf-8"))
     template = _template(folder, facts)
-    named = {key: _content(facts[key]) for key in NAMED if facts.get(key) is not None}
-    added = inner.get_added_tokens_decoder()
-    special = {token.content for token in added.values() if token.special}
-    told = {int(i): _content(token) for i, token in (facts.get("added_tokens_decoder") or {}).items()}
-    same = all(i in added and added[i].content == content for i, content in told.items())
-    more = {_content(token) for token in facts.get("additional_special_tokens") or ()}
-    known = same and set(named.values()) | more <= special and "{% generation" not in (template or "")
-    if not known or not _is_usual(folder, facts, files["tokenizer.json"]):
+    if not is_usual(folder, facts, files["tokenizer.json"], inner):
         return None
-    return TokenFile(inner, named, template, files)
-
-
-def _is_usual(folder: Path, facts: dict[str, Any], tokenizer: bytes) -> bool:
-    """Does Transformers read this tokenizer as its file has it?"""
-    kind = read_json(folder / "config.json").get("model_type")
-    named = facts.get("tokenizer_class")
-    if any(facts.get(key) for key in CHANGES):
-        return False
-    if kind == "llama":
-        return named in AS_IT_IS
-    whole = json.loads(tokenizer)  # the library took it, which goes 128 levels down
-    cuts = (whole.get("pre_tokenizer") or {}).get("pretokenizers") or [{}]
-    of_qwen = whole.get("normalizer") == {"type": "NFC"} and cuts[0].get("pattern") == {"Regex": QWEN2_WORDS}
-    of_qwen = of_qwen and len(cuts) == 2 and QWEN_UNKNOWN in [one["content"] for one in whole["added_tokens"]]
-    return kind in ("qwen2", "qwen3") and named in OF_QWEN and of_qwen
+    return TokenFile(inner, named_tokens(folder, facts), template, files)
 
 
 def _template(folder: Path, facts: dict[str, Any]) -> str | None:
-    """The chat template; TypeError where there are several."""
+    """The chat template; TypeError where there are several, or one that marks what the model said."""
     path = folder / "chat_template.jinja"
     template = plain_files.read_text(path) if path.is_file() else facts.get("chat_template")
     if template is not None and not isinstance(template, str):
         raise TypeError("several templates")
+    if "{% generation" in (template or ""):
+        raise TypeError("a template with marks")
     return template
-
-
-def _content(token: Any) -> str:
-    content = token["content"] if isinstance(token, dict) else token
-    if not isinstance(content, str):
-        raise TypeError("a token is a text")
-    return content
 
 
 class TokenFile:

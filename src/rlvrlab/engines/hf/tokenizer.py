@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rlvrlab.engines.hf.token_sizes import growth_of
 from rlvrlab.errors import UserError
 
 MARK = "<<answer>>"
@@ -23,7 +24,10 @@ class HfTokenizer:
             raise UserError(f"{model}: the tokenizer has no chat template; set engine.chat = false or give it one")
         self._model = model
         self._template: Any = None
-        if getattr(getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None), "dropout", None):
+        inner = getattr(tokenizer, "backend_tokenizer", None)
+        if grows := growth_of(inner):
+            raise UserError(f"{model}: tokenizer.json: {grows}; give the model another tokenizer")
+        if getattr(getattr(inner, "model", None), "dropout", None):
             raise UserError(f"{model}: model.dropout in tokenizer.json cuts a text by chance; set it to null")
         self._named = len(tokenizer)
         """Tokens with a name; asked once, because older tokenizers count them anew each time (16 ms for 49,000)."""
@@ -53,10 +57,9 @@ class HfTokenizer:
         from rlvrlab.engines.hf.templates import Template
 
         try:
-            if not isinstance(self.inner.chat_template, str):  # one of several, which Transformers chooses
-                return str(self.inner.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
             if self._template is None:
-                self._template = Template(self.inner.chat_template)
+                several = self.inner.chat_template  # then Transformers takes this one, too, where there are no tools
+                self._template = Template(several if isinstance(several, str) else several["default"])
             return str(self._template.render(messages, **self.inner.special_tokens_map))
         except Exception as error:
             raise UserError(f"the chat template does not take these messages: {_told(error)}") from None

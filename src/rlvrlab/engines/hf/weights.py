@@ -96,7 +96,8 @@ def obstacle(model: Any) -> str | None:
         return f"rotary scaling {rope!r} depends on the length"
     if config.hidden_act != "silu":
         return f"activation {config.hidden_act!r}, not silu"
-    sliding = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
+    used = name == KINDS["mistral"] or getattr(config, "use_sliding_window", True)  # Mistral's class has no such switch
+    sliding = getattr(config, "sliding_window", None) if used else None
     kinds = getattr(config, "layer_types", None) or (["sliding_attention"] if sliding else [])
     if sliding is not None and "sliding_attention" in kinds and sliding < config.max_position_embeddings:
         return "a sliding window shorter than the model's window"
