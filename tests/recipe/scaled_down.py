@@ -41,7 +41,8 @@ def arms_of(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
         return
     chain, choices, seen = Chain(load_study(path)), dict[str, str](), set[str]()
     for stage in chain.order():
-        assert not chain.check(stage, choices)
+        # Starts of a study's seeds are made by its reader; here every model is nano.
+        assert [one for one in chain.check(stage, choices) if "no folder" not in one] == []
         for arm in chain.arms(stage):
             trial = chain.trials(stage, arm.name, choices)[0]
             if trial.id not in seen:
