@@ -97,8 +97,8 @@ def over_three(per_seed: Sequence[float] | Floats) -> str:
 
 
 def points(share: float) -> str:
-    """A difference of shares in percentage points."""
-    return f"{100 * share:+.1f}".replace("-", "−").replace("−0.0", "+0.0")
+    """A difference of shares in percentage points; a bound just below zero keeps its sign, zero has none."""
+    return f"{100 * share + 0.0:+.1f}".replace("-", "−")
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
