@@ -20,7 +20,7 @@ import published  # noqa: E402
 import qwen_skills_tables  # noqa: E402
 import qwen_updates  # noqa: E402
 import qwen_where  # noqa: E402
-from exam_tables import Exams  # noqa: E402
+from exam_tables import Exams, points  # noqa: E402
 
 from rlvrlab.evals.statistics import compare, holm  # noqa: E402
 
@@ -142,3 +142,7 @@ def test_examinations_on_evalplus_files_keep_verdicts_and_stand_on_the_page(tmp_
     (tmp_path / "plus.json").write_text(json.dumps({"mbppplus": kept}))
     monkeypatch.setattr(published, "PLUS", str(tmp_path / "plus.json"))
     assert published.Seen("MBPP+", str(tmp_path / "plus.json"), 768, 1, 2) in list(published.examinations())
+
+
+def test_a_bound_just_below_zero_keeps_its_sign() -> None:
+    assert [points(share) for share in (-0.0002, -0.0, 0.0, 0.0002)] == ["−0.0", "+0.0", "+0.0", "+0.0"]
