@@ -164,7 +164,8 @@ def summary(comparisons: Sequence[Comparison]) -> str:
         ]
         own = [cell for comparison in comparisons for cell in cells(comparison, guard)]
         lines.append([guard, *own, "; ".join(lower) or "none"])
-    return table([*heads, "area below that of"], lines)
+    lost = (f"{one.name} {100 * np.mean([own.forgetting for own in one.arms['plain']]):.1f}" for one in comparisons)
+    return f"{table([*heads, 'area below that of'], lines)}\nPlain training forgets, in points: {', '.join(lost)}"
 
 
 def areas(comparisons: Sequence[Comparison]) -> str:

@@ -104,6 +104,21 @@ def arms_table(runs: Runs) -> str:
     return table(heads, lines)
 
 
+def since_own_stage(runs: Runs) -> str:
+    """What is lost from the end of a skill's own stage: no best of several evaluations, which is high by luck."""
+    lost = {
+        arm: 100 * np.array([np.diag(success(by[arm])[1:]) - success(by[arm])[-1] for by in runs.values()])[:, :-1]
+        for arm in arms_of(runs)
+        if all(arm in by for by in runs.values())
+    }
+    lines = []
+    for arm, own in lost.items():
+        gap = told(mean_interval(own.mean(1) - lost["plain"].mean(1)), "+", 1.0) if arm != "plain" else ""
+        by_skill = [told(mean_interval(one), "+", 1.0) for one in own.T]
+        lines.append([arm, told(mean_interval(own.mean(1)), "+", 1.0), gap, *by_skill])
+    return table(["arm", "lost since the end of its own stage", "− plain's", *SKILLS[:-1]], lines)
+
+
 def points(runs: Runs, arm: str) -> np.ndarray:
     """Seeds × (plain, arm) × (learning, 1 − forgetting)."""
     found = [kept_of([by["plain"], by[arm]]) for by in runs.values()]
@@ -175,6 +190,7 @@ def report(rows: Sequence[Row], asked: Round = ROUNDS[1]) -> str:
         texts += [f"### Every skill after every stage, in %\n\n{matrix(runs)}", f"### Arms\n\n{arms_table(runs)}"]
         texts.append(f"### Seconds and memory\n\n{costs(runs)}")
     if whole:
+        texts.append(f"### From the end of a skill's own stage, in points\n\n{since_own_stage(whole)}")
         texts.append(f"### Areas\n\n{areas(whole)}")
     if len(whole) >= NEEDED:
         texts.append(f"### Our own against what is free\n\n{own_against_free(whole, asked)}")

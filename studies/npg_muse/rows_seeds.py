@@ -29,10 +29,10 @@ def found(folder: Path, kind: str) -> dict[int, Kept]:
     return {int(path.stem.rpartition("_")[2]): json.loads(path.read_text(encoding="utf-8")) for path in sorted(paths)}
 
 
-def marks(kept: Kept, phase: str, among: str = "") -> list[float]:
-    """1 or 0 of each problem after a phase; of those marked 0 in `among` where it is given."""
+def marks(kept: Kept, phase: str, among: str = "", wanted: str = "0") -> list[float]:
+    """1 or 0 of each problem after a phase; of those marked `wanted` in `among` where it is given."""
     (card,) = (card for card in kept["cards"] if card["phase"] == phase)
-    return [float(mark) for i, mark in enumerate(card["outcomes"]) if not among or among[i] == "0"]
+    return [float(mark) for i, mark in enumerate(card["outcomes"]) if not among or among[i] == wanted]
 
 
 def signed(value: float) -> str:
@@ -40,9 +40,9 @@ def signed(value: float) -> str:
     return f"{100 * value:+.1f}"
 
 
-def greedy_row(name: str, runs: list[Kept], among: str = "") -> str:
+def greedy_row(name: str, runs: list[Kept], among: str = "", wanted: str = "0") -> str:
     """The change by seed, and its mean for new seeds and problems."""
-    before, after = ([marks(kept, phase, among) for kept in runs] for phase in ("sft", "grpo"))
+    before, after = ([marks(kept, phase, among, wanted) for kept in runs] for phase in ("sft", "grpo"))
     change = compare_seeds(before, after, paired=True)
     by_seed = ", ".join(signed(mean(b) - mean(a)) for a, b in zip(before, after, strict=True))
     interval = f"{signed(change.mean)} [{signed(change.low)}, {signed(change.high)}]"
@@ -63,9 +63,16 @@ def task_rows(runs: dict[int, Kept]) -> list[str]:
     """After SFT and after GRPO by task, in %."""
     lines = []
     for task in TASKS:
-        pairs = ([by_task(marks(kept, phase))[task] for phase in ("sft", "grpo")] for kept in runs.values())
-        lines.append(f"| {task} | {' | '.join(f'{before:.1f} → {after:.1f}' for before, after in pairs)} |")
+        pairs = [[by_task(marks(kept, phase))[task] for phase in ("sft", "grpo")] for kept in runs.values()]
+        change = mean(after - before for before, after in pairs)
+        lines.append(f"| {task} | {' | '.join(f'{b:.1f} → {a:.1f}' for b, a in pairs)} | {change:+.1f} |")
     return lines
+
+
+def without(task: str, count: int) -> str:
+    """Marks of `count` problems: 0 where a problem is of another task, in the order of the ids."""
+    size = count // len(TASKS)
+    return "".join(("1" if one == task else "0") * size for one in TASKS)
 
 
 def by_task(right: list[float]) -> dict[str, float]:
@@ -80,9 +87,12 @@ def main(folder: Path) -> None:
     looked_at = old[min(old)]["looked_at"]
     print("| answers | test problems | grpo − sft by seed | mean [95 %] |")
     print(greedy_row("greedy, new seeds", [*new.values()]))
+    print(greedy_row("greedy, new seeds, not looked at before", [*new.values()], looked_at))
+    print(greedy_row("greedy, new seeds, looked at before", [*new.values()], looked_at, wanted="1"))
+    print(greedy_row("greedy, new seeds, all tasks but MVC", [*new.values()], without("MVC", len(looked_at))))
     print(greedy_row("greedy, all seeds, not looked at before", [*old.values(), *new.values()], looked_at))
     print(drawn_row([*new.values()]))
-    print(f"\n| task | {' | '.join(f'seed {seed}' for seed in new)} |")
+    print(f"\n| task | {' | '.join(f'seed {seed}' for seed in new)} | mean change |")
     print("\n".join(task_rows(new)))
 
 

@@ -217,6 +217,16 @@ def test_one_run_each_is_scipys_paired_t_over_problems() -> None:
     assert found.p == pytest.approx(expected.pvalue) and found.over == "problems"
 
 
+@pytest.mark.parametrize(("problems", "narrower"), [(50, 0.03), (100, 0.015), (200, 0.0075)])
+def test_partial_scores_have_a_little_less_than_students_t(problems: int, narrower: float) -> None:
+    """As docs/statistics.md says: by about 1.5 / problems."""
+    before = np.linspace(0.1, 0.9, problems)
+    after = before + 0.05 * np.sin(np.arange(problems))
+    found, usual = compare(before, after), scipy.stats.ttest_rel(after, before).confidence_interval(0.95)
+    ratio = (found.high - found.low) / (usual.high - usual.low)
+    assert ratio == pytest.approx(1 - narrower, abs=0.002)
+
+
 def test_right_or_wrong_is_bonett_and_prices_interval() -> None:
     """16 won and 1 lost of 60: one more of each, of 62."""
     before, after = [0.0] * 16 + [1.0] + [0.0] * 43, [1.0] * 16 + [0.0] * 44

@@ -44,3 +44,4 @@ def test_what_a_guard_cuts_loses_and_costs_is_against_plain_training() -> None:
     nano = guards_compared.nano()
     assert guards_compared.cells(nano, "l2") == ["82 %", "+1.1 %", "+6 %"]
     assert guards_compared.cells(guards_compared.smollm2(), "gem") == ["–", "–", "–"]
+    assert "Plain training forgets, in points: nano pair 61.8" in guards_compared.summary([nano])

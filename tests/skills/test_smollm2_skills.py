@@ -64,6 +64,13 @@ def test_four_complete_seeds_are_tested_as_declared() -> None:
     assert "| plain | 22 |" in text and "| safe − average |" in text
 
 
+def test_a_peak_after_a_skill_s_own_stage_does_not_count_from_the_end_of_that_stage() -> None:
+    rights = [stage(50, 50, 50), stage(60, 50, 50), stage(80, 60, 50), stage(56, 58, 60)]
+    runs = {seed: {"plain": {"rights": rights}} for seed in range(4)}
+    row = "| plain | +3.0 [+3.0, +3.0] |  | +4.0 [+4.0, +4.0] | +2.0 [+2.0, +2.0] |"
+    assert row in smollm2_report.since_own_stage(runs)
+
+
 def test_less_is_described_and_not_tested() -> None:
     partial = smollm2_report.report([*lines(2, {"l2": 18}), ended("plain", 2, 20), ended("l2", 2, 3)])
     assert "2 complete seeds, 4 are needed: described, not tested" in partial and "− l2" not in partial

@@ -19,6 +19,7 @@ def test_problems_that_were_looked_at_are_left_out_where_that_is_asked() -> None
     runs = [kept("0000", "1100"), kept("0001", "1101")]
     assert script["greedy_row"]("all", runs).startswith("| all | 4 | +50.0, +50.0 | +50.0 [")
     assert script["greedy_row"]("new", runs, "1101").startswith("| new | 1 | +0.0, +0.0 | +0.0 [")
+    assert script["greedy_row"]("old", runs, "1101", wanted="1").startswith("| old | 3 | +66.7, +66.7 | +66.7 [")
 
 
 def test_drawn_answers_have_students_interval_over_seeds() -> None:
@@ -28,4 +29,9 @@ def test_drawn_answers_have_students_interval_over_seeds() -> None:
 
 def test_tasks_stand_in_the_order_of_their_ids() -> None:
     rows = script["task_rows"]({7: kept("100000", "110000")})
-    assert rows[:3] == ["| GED | 100.0 → 100.0 |", "| MCP | 0.0 → 100.0 |", "| MCS | 0.0 → 0.0 |"]
+    assert rows[:3] == [
+        "| GED | 100.0 → 100.0 | +0.0 |",
+        "| MCP | 0.0 → 100.0 | +100.0 |",
+        "| MCS | 0.0 → 0.0 | +0.0 |",
+    ]
+    assert script["without"]("MCP", 12) == "001100000000"
