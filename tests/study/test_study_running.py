@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from study_lab import decision, find_study, run_study, stage, write_study
+from study_lab import Pretend, decision, find_study, run_study, stage, write_study
 
 from rlvrlab.errors import RunLocked, UserError
-from rlvrlab.study import decide
+from rlvrlab.study import chain, decide, run
 from rlvrlab.study.board import Board
 from rlvrlab.study.folder import StudyFolder
+from rlvrlab.study.launchers import Outcome
 from rlvrlab.study.load import load_study
 from rlvrlab.study.report import decisions_page, report_page
 
@@ -242,3 +243,23 @@ def test_the_document_keeps_its_promised_shape(tmp_path) -> None:
     assert {"metric", "arm", "versus", "outcome", "mean", "low", "high", "p", "detectable", "problems", "seeds",
             "enough"} == set(log["comparisons"][0])  # fmt: skip
     json.dumps(made, allow_nan=False)
+
+
+def test_while_nothing_happens_nothing_is_written_and_nothing_resolved_again(tmp_path, monkeypatch) -> None:
+    """A survey comes twice a second: what it costs is taken from the trials, which use the same cores."""
+    written, identified = list[int](), list[int]()
+    write, identify = run.write_document, chain.identity_of
+    monkeypatch.setattr(run, "DOCUMENT_EVERY_S", 0.0)
+    monkeypatch.setattr(run, "write_document", lambda *a, **k: (written.append(1), write(*a, **k))[1])
+    monkeypatch.setattr(chain, "identity_of", lambda *a: (identified.append(1), identify(*a))[1])
+    wait, idle = Pretend.wait, list[int]()
+
+    def slow(launcher: Pretend, timeout_s: float) -> list[Outcome]:
+        idle.append(1)
+        return wait(launcher, timeout_s) if len(idle) % 20 == 0 else []
+
+    monkeypatch.setattr(Pretend, "wait", slow)
+    _, launcher, made = run_study(write_study(tmp_path, TWO), better_with("grpo.steps", 4))
+    settings = {json.dumps(trial["settings"], sort_keys=True) for trial in made["trials"].values()}
+    assert len(idle) >= 40 and len(written) <= len(idle) // 20 + len(launcher.jobs) + 1
+    assert len(identified) <= 2 * len(settings)

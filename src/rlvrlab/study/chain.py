@@ -66,6 +66,8 @@ class Chain:
 
     file: StudyFile
     _resolved: dict[str, Resolved] = field(default_factory=dict)
+    _asked: dict[str, tuple[Budget, dict[str, Any]]] = field(default_factory=dict)
+    """Settings -> what a training costs and what makes it the same, the seed aside: a survey asks twice a second."""
     _trials: dict[str, Trial] = field(default_factory=dict)
     _arms: dict[str, dict[str, Arm]] = field(default_factory=dict)
 
@@ -145,13 +147,20 @@ class Chain:
         trials = []
         for seed in seeds:
             own = of_seed(settings, seed)
-            resolved = self.resolved(own)
-            identity = identity_of(resolved, seed, self.file.study.code)
+            budget, unseeded = self._unseeded(own)
+            identity = {**unseeded, "seed": seed}
             name = digest(identity)
             # Two stages may ask for the same trial in other words; the settings of the first one stay.
-            trial = Trial(name[:ID_LENGTH], name, seed, own, identity, budget_of(resolved))
+            trial = Trial(name[:ID_LENGTH], name, seed, own, identity, budget)
             trials.append(self._trials.setdefault(name, trial))
         return trials
+
+    def _unseeded(self, settings: Settings) -> tuple[Budget, dict[str, Any]]:
+        key = "\n".join(words(settings))
+        if key not in self._asked:
+            resolved = self.resolved(settings)
+            self._asked[key] = budget_of(resolved), identity_of(resolved, 0, self.file.study.code)
+        return self._asked[key]
 
     def check(self, stage: Stage, choices: Choices) -> list[str]:
         """What is wrong with a stage's arms, all at once; the stages it starts from must be among the choices."""

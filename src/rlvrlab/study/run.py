@@ -30,6 +30,9 @@ from rlvrlab.train.stopping import Interrupts
 
 WAIT_S = 0.5
 DOCUMENT_EVERY_S = 2.0
+"""Least time between two documents; a large one takes a good part of a second of what trials could use."""
+DOCUMENT_ANYWAY_S = 60.0
+"""Longest time between two documents while nothing begins, ends or is decided."""
 Observer = Callable[[str, Survey, dict[str, TrialState]], None]
 """Words about what just happened (empty for a mere tick), and where everything stands."""
 
@@ -55,7 +58,7 @@ class Runner:
         self.decisions = read_decisions(self.folder.path)
         self.board = Board(self.chain, self.folder.path, self.states, self.decisions)
         self._running: dict[str, Trial] = {}
-        self._written = 0.0
+        self._written, self._changed = 0.0, True
 
     def retry(self) -> int:
         """Give trials that failed another chance; returns how many."""
@@ -115,6 +118,7 @@ class Runner:
                 made = decide.halving(self.board, view) if halves else decide.choice(self.board, view, view.due or "")
                 decision = self.folder.decide(made)
                 self.decisions.append(decision)
+                self._changed = True
                 self._observe(f"{view.name}: {decision['words']}", survey, self.states)
 
     def _launch(self, survey: Survey) -> None:
@@ -134,6 +138,7 @@ class Runner:
             state.begin(row["time"], state.rung)
             state.status = "running"
             self._running[name] = trial
+            self._changed = True
             stage, arm = survey.owners[name][0]
             self._observe(f"{name}: starts ({stage}, {arm}, seed {trial.seed})", survey, self.states)
             self.launcher.start(Job(name, folder))
@@ -179,6 +184,7 @@ class Runner:
         state = self.states[name]
         self.folder.event("ended", trial=name, status=status, why=why, now=then, rung=state.rung, deaths=state.deaths)
         state.status = then
+        self._changed = True
         if state.attempts:
             state.attempts[-1] |= {"ended": utc_now(), "status": status, "why": why or None}
         if status != "finished":
@@ -186,10 +192,11 @@ class Runner:
             self._observe(f"{name}: {status}: {why}{again}", Survey([], {}, {}, {}), self.states)
 
     def _document(self, survey: Survey, *, at_once: bool = False) -> None:
-        if at_once or time.monotonic() - self._written > DOCUMENT_EVERY_S:
+        waited = time.monotonic() - self._written
+        if at_once or waited > (DOCUMENT_EVERY_S if self._changed else DOCUMENT_ANYWAY_S):
             status = status_of(survey) if at_once and not self._running else "running"
             write_document(self.board, survey, status, self.launcher.name, whole=at_once)
-            self._written = time.monotonic()
+            self._written, self._changed = time.monotonic(), False
 
 
 def status_of(survey: Survey) -> str:
