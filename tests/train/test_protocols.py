@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlvrlab.errors import UserError
+from rlvrlab.notes import hearing
 from rlvrlab.randomness import drawn
-from rlvrlab.train.checks import ready_lab
+from rlvrlab.train.checks import note_left_out, ready_lab
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import stage_ended
 from rlvrlab.train.protocols.base import cut
@@ -115,6 +116,20 @@ def test_single_and_mixed(tmp_path: Path) -> None:
     assert total["times"] == 8 and total["plus"] == pytest.approx(72, abs=6), "one in ten, though a batch holds four"
     lab, phase = lab_of(tmp_path, "protocol.type=mixed")
     assert skills_drawn(lab, phase, 0) == {"plus": 3, "times": 3}
+
+
+def test_one_skill_that_nobody_named_is_told(tmp_path: Path) -> None:
+    """Asked for in place of all of them, it trains the first alone, and a curve of one skill is not that of six."""
+    told: list[str] = []
+    with hearing(lambda _, words: told.append(words)):
+        for words in ("protocol.type=single", "protocol.type=mixed"):
+            note_left_out(lab_of(tmp_path, words)[0])
+        note_left_out(lab_of(tmp_path, "protocol.type=single", "protocol.skill=times")[0])
+    (said,) = told
+    assert said == (
+        "protocol.skill: not named, so plus alone is trained; the others (times) are only evaluated; "
+        'name one, or train all with protocol.type = "mixed"'
+    )
 
 
 @given(st.lists(st.floats(0.05, 20), min_size=1, max_size=7), st.integers(1, 40), st.integers(0, 400))

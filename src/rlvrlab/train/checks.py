@@ -59,6 +59,21 @@ def refuse_unworkable(has: Supplies) -> None:
         raise UserError(words)
 
 
+def note_surprises(lab: Lab) -> None:
+    """Note what can be trained but hardly as it is meant."""
+    note_left_out(lab)
+    note_long_references(lab)
+    note_untrained_tokens(lab)
+
+
+def note_left_out(lab: Lab) -> None:
+    """Note that one skill alone is trained where nobody has said which."""
+    table, skills = lab.recipe.protocol or {}, skills_of(lab.train)
+    if table.get("type") == "single" and not table.get("skill") and len(skills) > 1:
+        what = f"not named, so {skills[0]} alone is trained; the others ({', '.join(skills[1:])}) are only evaluated"
+        note("warning", f'protocol.skill: {what}; name one, or train all with protocol.type = "mixed"')
+
+
 def note_long_references(lab: Lab) -> None:
     """Note that right answers which are known do not fit into rollout.max_tokens, where that is so.
 

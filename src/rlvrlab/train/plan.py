@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.checks import note_long_references, note_untrained_tokens, ready_lab
+from rlvrlab.train.checks import note_surprises, ready_lab
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import TrainingProtocol
@@ -106,8 +106,7 @@ def estimate_or_why(resolved: Resolved) -> tuple[list[Estimate], str]:
 def estimate(resolved: Resolved) -> list[Estimate]:
     """Phase by phase; one that cannot start on an untrained policy, or draws for long before it starts, is left out."""
     lab = ready_lab(resolved)
-    note_long_references(lab)
-    note_untrained_tokens(lab)
+    note_surprises(lab)
     some, longest = lab.dev[:SOME], resolved.recipe.rollout.max_tokens
     each_s = seconds_of(lambda tokens: greedy(lab.engine, lab.env, some, tokens), longest) / max(1, len(some))
     eval_s = each_s * len(lab.dev)

@@ -19,14 +19,7 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.registry import name_own
 from rlvrlab.train import checkpoint, run_folder
-from rlvrlab.train.checks import (
-    hidden_keys,
-    note_long_references,
-    note_untrained_tokens,
-    ready,
-    ready_lab,
-    refuse_secrets,
-)
+from rlvrlab.train.checks import hidden_keys, note_surprises, ready, ready_lab, refuse_secrets
 from rlvrlab.train.lab import Lab, build_supplies
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.state import State
@@ -55,8 +48,7 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
     told: list[str] = []
     with hearing(lambda _, words: told.append(words)):
         lab = ready_lab(resolved)
-        note_long_references(lab)
-        note_untrained_tokens(lab)
+        note_surprises(lab)
     _refuse_sinks(resolved)
     run = run_folder.create(lab, command)
     with closing(run):
