@@ -49,7 +49,8 @@ def test_every_comparison_on_test_follows_from_the_scores(path: Path) -> None:
         for told in stage.get("comparisons", ()):
             column = scores[told["metric"]]
             sides = [np.array([column[trial] for trial in trials[told[side]]]) for side in ("versus", "arm")]
-            want = Expected(*sides, share=True)
+            rules = {one["stage"]: one.get("paired", False) for one in made["decisions"]}
+            want = Expected(*sides, share=True, paired=rules[stage["name"].removeprefix("final_")])
             half = want.half(1 - 0.05 / pairs)
             ends = (max(-1.0, want.centre - half), min(1.0, want.centre + half))
             assert (told["low"], told["high"]) == pytest.approx(ends, abs=2e-4)
