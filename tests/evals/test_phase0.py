@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,9 +159,17 @@ def test_a_place_that_cannot_be_made_is_the_plans_mistake(run, tmp_path: Path) -
     assert done.returncode == 2 and "cannot be made (Not a directory); choose another --output" in done.stderr
 
 
+@pytest.fixture
+def no_judge() -> Iterator[None]:
+    """The judge of an earlier test would answer here, and the one of this test in later ones."""
+    shared_judge.close()
+    yield
+    shared_judge.close()
+
+
+@pytest.mark.usefixtures("no_judge")
 def test_a_judge_that_is_not_there_is_found_before_a_server_is_started(run, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RLVR_JUDGE_WAIT_S", "1")
-    shared_judge.close()  # an earlier test's would answer in its place
     for name in ("RLVR_JUDGE", "RLVR_JUDGE_PLAIN"):
         monkeypatch.setenv(name, "")  # and taken back afterwards
     monkeypatch.setattr("rlvrlab.engines.openai.launch.Fleet.__enter__", lambda fleet: pytest.fail("was started"))

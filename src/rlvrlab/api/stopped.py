@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from signal import SIGINT
 
-from rlvrlab.record.going_on import resume_call
+from rlvrlab.record.experiment import resume_call
 from rlvrlab.record.run import read_config
 from rlvrlab.train.session import Ended
 

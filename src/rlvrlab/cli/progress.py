@@ -16,7 +16,7 @@ from rich.text import Text
 from rlvrlab.cli.printing import CountLines, print_json, printable, say, table
 from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
 from rlvrlab.recipe import Resolved
-from rlvrlab.record.going_on import going_on
+from rlvrlab.record.experiment import going_on
 from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings

@@ -68,9 +68,10 @@ def note_surprises(lab: Lab) -> None:
 
 def note_left_out(lab: Lab) -> None:
     """Note that one skill alone is trained where nobody has said which."""
-    table, skills = lab.recipe.protocol or {}, skills_of(lab.train)
-    if table.get("type") == "single" and not table.get("skill") and len(skills) > 1:
-        what = f"not named, so {skills[0]} alone is trained; the others ({', '.join(skills[1:])}) are only evaluated"
+    alone = lab.protocol.taken_unnamed(lab.train) if lab.protocol is not None else ""
+    if alone:
+        others = ", ".join(skill for skill in skills_of(lab.train) if skill != alone)
+        what = f"not named, so {alone} alone is trained; the others ({others}) are only evaluated"
         note("warning", f'protocol.skill: {what}; name one, or train all with protocol.type = "mixed"')
 
 

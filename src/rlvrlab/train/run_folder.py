@@ -12,10 +12,9 @@ from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, Training
 from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.record.experiment import REPORT_PAGE, write_experiment
+from rlvrlab.record.experiment import REPORT_PAGE, going_on, made_again, write_experiment
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import utc_now
-from rlvrlab.record.going_on import going_on, made_again
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import Lab, Supplies

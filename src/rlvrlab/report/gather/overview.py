@@ -6,7 +6,7 @@ from statistics import median
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.monitors import Standing, health_of, ranges_of
-from rlvrlab.record.going_on import going_on
+from rlvrlab.record.experiment import going_on
 from rlvrlab.record.headline import Headline, tested
 from rlvrlab.record.summary import WITHDRAWN
 from rlvrlab.report.gather.answer import answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.record.going_on import made_again
+from rlvrlab.record.experiment import made_again
 from rlvrlab.report.gather.cards import phases
 from rlvrlab.report.gather.conflict import conflict
 from rlvrlab.report.gather.credit import credit, training_credit

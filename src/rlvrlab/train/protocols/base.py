@@ -37,6 +37,10 @@ class TrainingProtocol(ABC):
         """Problems of each skill in the `step`-th draw of a stage; empty where skills are drawn as they come."""
         return {}
 
+    def taken_unnamed(self, train: Sequence[Problem]) -> str:
+        """The skill that alone is trained though nobody has named it; empty where that is not so."""
+        return ""
+
     @abstractmethod
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
         """The stages of a phase of `steps` steps, without gaps; raises UserError when they cannot be."""

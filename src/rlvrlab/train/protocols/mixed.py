@@ -21,6 +21,11 @@ class Single(TrainingProtocol):
     skill: str = ""
     """Which; empty takes the first one of the training problems."""
 
+    def taken_unnamed(self, train: Sequence[Problem]) -> str:
+        """The first skill, where there are others and none is named."""
+        skills = skills_of(train)
+        return "" if self.skill or len(skills) == 1 else skills[0]
+
     def stages(self, train: Sequence[Problem], steps: int) -> list[Stage]:
         """One stage with one skill."""
         skill = self.skill or skills_of(train)[0]
