@@ -120,6 +120,24 @@ def test_what_is_pressed_between_two_imports_is_not_lost_in_the_second(tmp_path:
     assert not (tmp_path / "dropped").exists()
 
 
+def test_a_reminder_that_was_spared_comes_again_to_whoever_handles_it_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import had begun when it came; before it was looked who handles the signal, a training had taken it over."""
+    ctrl_c, told, presses = cli.CtrlC(), list[int](), list[int]()
+
+    def press() -> None:
+        presses.append(1)
+        if len(presses) == 1:
+            ctrl_c._reminds = False
+            signal.signal(signal.SIGINT, lambda *_: told.append(1))
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(ctrl_c, "_press", press)
+    with ctrl_c:
+        ctrl_c._remind(0)
+    assert (told, len(presses)) == ([1], 2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["train", "eval", "probe"])
 @pytest.mark.parametrize("after_s", [0.2, 0.5, 1.0, 2.0])

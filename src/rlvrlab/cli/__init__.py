@@ -121,8 +121,8 @@ class CtrlC:
                 continue
             self._reminds = True
             self._press()
-            if signal.getsignal(signal.SIGINT) != self._note:
-                return  # whoever handles it now needs to be told once
+            if self._reminds and signal.getsignal(signal.SIGINT) != self._note:
+                return  # whoever handles it now has been told; a reminder that `_note` took and spared comes again
 
     def _again(self, dropped: sys.UnraisableHookArgs) -> None:
         """C code and finalisers, which cannot raise, drop an interruption: it comes again a moment later."""
