@@ -138,6 +138,22 @@ def test_a_reminder_that_was_spared_comes_again_to_whoever_handles_it_next(monke
     assert (told, len(presses)) == ([1], 2)
 
 
+def test_work_that_begins_although_somebody_swallowed_the_interruption_is_told() -> None:
+    told = list[int]()
+    with cli.CtrlC():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        except BaseException:
+            pass
+        signal.signal(signal.SIGINT, lambda *_: told.append(1))
+        until = time.monotonic() + 5
+        while not told and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.3)
+    assert told == [1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["train", "eval", "probe"])
 @pytest.mark.parametrize("after_s", [0.2, 0.5, 1.0, 2.0])

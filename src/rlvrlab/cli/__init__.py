@@ -100,6 +100,7 @@ class CtrlC:
         sys.unraisablehook = self._again
         if not _imports(frame):
             self._raised, self._out_since = True, self._out_since or now
+            _thread.start_new_thread(self._follow, ())
             raise KeyboardInterrupt
         if self._until is None:
             self._until = now + PATIENCE_S
@@ -123,6 +124,14 @@ class CtrlC:
             self._press()
             if self._reminds and signal.getsignal(signal.SIGINT) != self._note:
                 return  # whoever handles it now has been told; a reminder that `_note` took and spared comes again
+
+    def _follow(self) -> None:
+        """Who takes the signal over after it was raised begins work all the same: the interruption was swallowed."""
+        while not (self._left or self._over):
+            time.sleep(AGAIN_S)
+            if signal.getsignal(signal.SIGINT) != self._note:
+                self._press()
+                return
 
     def _again(self, dropped: sys.UnraisableHookArgs) -> None:
         """C code and finalisers, which cannot raise, drop an interruption: it comes again a moment later."""
