@@ -10,7 +10,6 @@ qa_logs/         <data set>_qa.jsonl, answers to read, drawn from every stratum;
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from rlvrlab.record.files import (
     Lines,
     Lock,
     StorageError,
+    make_output,
     place_in,
     read_facts,
     refuse_schema,
@@ -94,12 +94,7 @@ class EvaluationFolder(AbstractContextManager["EvaluationFolder"]):
         `examined` decides the result (data, protocol, scorer, model, seed); `facts` only explain it.
         """
         wanted: dict[str, Any] = json.loads(json.dumps(redact(dict(examined)), default=str))
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from None
-        if not os.access(folder, os.W_OK):
-            raise UserError(f"{folder}: read-only; choose another --output")
+        make_output(folder)
         before = _info_if_any(folder)
         if before is None:
             if any(path.name not in LEFTOVERS and not path.name.endswith(".tmp") for path in folder.iterdir()):

@@ -42,6 +42,16 @@ def place_in(home: Path, below: str | Path) -> Path:
     raise UserError(f"{place}: {why}, and nothing is written through it; remove it, or name another place")
 
 
+def make_output(folder: Path) -> None:
+    """The folder that somebody named for results, made where it is not there; refused where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from None
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder}: read-only; choose another --output")
+
+
 def _refuse_link(path: Path) -> None:
     """Lines would land in what it leads to."""
     if path.is_symlink():

@@ -12,7 +12,6 @@ An interrupted one is gone on with: what is judged stays judged (record/evaluati
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from rlvrlab.evals.qa import qa_log
 from rlvrlab.evals.suites.base import Ready
 from rlvrlab.record.evaluation import file_name
 from rlvrlab.record.facts import code_state, machine, package_versions
-from rlvrlab.record.files import place_in, read_facts, utc_now, write_atomically, write_json, write_rows
+from rlvrlab.record.files import make_output, place_in, read_facts, utc_now, write_atomically, write_json, write_rows
 from rlvrlab.record.redact import redact
 
 PLAN, INFO = "plan.toml", "run_info.json"
@@ -59,12 +58,7 @@ def begin(folder: Path, text: str, facts: Mapping[str, Any]) -> None:
         raise UserError(f"{folder}: is there and is no folder of `rlvr phase0`; choose another --output")
     if before is not None and (not (folder / PLAN).is_file() or (folder / PLAN).read_text("utf-8") != text):
         raise UserError(f"{folder}: was begun with another plan; choose another --output, or --resume {folder}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another --output") from None
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"{folder}: read-only; choose another --output")
+    make_output(folder)
     write_atomically(folder / PLAN, text)
     started = (before or {}).get("started") or utc_now()
     now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
