@@ -21,14 +21,29 @@ SETTINGS = {
 """Environment, training and test problems of qwen_countdown.toml, smollm2_presets.toml and toy_countdown.toml."""
 
 
+def is_solved(problem: Problem, signs: tuple[int, ...]) -> bool:
+    """Whether its target is this sum of its numbers."""
+    one = problem.reference
+    return sum(sign * number for sign, number in zip(signs, one["numbers"], strict=True)) == one["target"]
+
+
 def solved(problems: list[Problem], signs: tuple[int, ...]) -> int:
     """Problems with so many numbers whose target is this sum of them."""
-    asked = [problem.reference for problem in problems]
-    return sum(
-        sum(sign * number for sign, number in zip(signs, one["numbers"], strict=True)) == one["target"]
-        for one in asked
-        if len(one["numbers"]) == len(signs)
-    )
+    return sum(is_solved(problem, signs) for problem in problems if len(problem.reference["numbers"]) == len(signs))
+
+
+def best_signs(problems: list[Problem], count: int) -> tuple[int, ...]:
+    """The signs that solve most of these problems with so many numbers."""
+    every = [signs for signs in product((1, -1), repeat=count) if 1 in signs]
+    return max(every, key=lambda signs: solved(problems, signs))
+
+
+def sums_by_problem(env: Countdown, trained: int, tested: int) -> dict[str, bool]:
+    """Of each test problem whether the sum that is best on the training problems solves it."""
+    train = env.problems("train", trained, 0)
+    best = {count: best_signs(train, count) for count in env.numbers}
+    tests = env.problems("test", tested, 0)
+    return {one.id: is_solved(one, best[len(one.reference["numbers"])]) for one in tests}
 
 
 def told(signs: tuple[int, ...]) -> str:
@@ -42,8 +57,7 @@ def best_sums(env: Countdown, trained: int, tested: int) -> dict[str, tuple[str,
     train, test, right = env.problems("train", trained, 0), env.problems("test", tested, 0), 0
     found = {}
     for count in env.numbers:
-        every = [signs for signs in product((1, -1), repeat=count) if 1 in signs]
-        best = max(every, key=lambda signs: solved(train, signs))
+        best = best_signs(train, count)
         here = sum(len(problem.reference["numbers"]) == count for problem in test)
         right += solved(test, best)
         found[str(count)] = told(best), 100 * solved(test, best) / here

@@ -1,0 +1,160 @@
+"""Keep the small part of arms that were trained and examined: python studies/keep_exams.py RAW FILE.json FORM
+
+RAW has a folder per arm, named KIND_sSEED or `base`, and the file COMMIT: exam.json (by examination which problems were
+asked, and how many answers to each were right and were judged) and, of a training, metrics.jsonl, run_info.json and
+cards. FORM is one of `FORMS` below: which arms and sets the file holds, and which are compared; or `rates`, which reads
+cards. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no answer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent / "coding_five_phase"))
+from keep_qwen import CURVES, Facts, Part, kept, save, short  # noqa: E402
+
+from rlvrlab.record.files import read_lines  # noqa: E402
+
+MBPP_TEST = range(11, 511)
+"""Numbers of MBPP's test split; problems of MBPP+ with other numbers may have been trained on."""
+CODE_SETS = {
+    "mbpp": ("mbpp", "mbpp16"), "humaneval": ("he", "he16"), "humaneval+": ("heplus", ""),
+    "mbpp+ of the test split": ("mbppplus", ""), "mbpp+, others": ("mbppplus", ""),
+}  # fmt: skip
+
+
+class Form(NamedTuple):
+    """What a file holds."""
+
+    arms: str
+    """A pattern of their names."""
+    sets: dict[str, tuple[str, str]]
+    """Set -> its greedy examination and, where there is one, the sampled one."""
+    samples: int
+    against: list[tuple[str, str]]
+    prefix: str = ""
+    """Of the folders' names, and not of the arms'."""
+
+
+FORMS = {
+    "floor": Form(
+        r"base|(floor|grpo)_s\d", CODE_SETS, 16, [("grpo", "floor"), ("base", "grpo"), ("base", "floor")]
+    ),
+    "countdown": Form(
+        r"base|cd_(grpo|random)_s\d", {"countdown": ("cd", ""), "countdown (100 problems)": ("cd", "cd64")}, 64,
+        [("base", "grpo"), ("base", "random"), ("random", "grpo")], "cd_",
+    ),
+    "mbppplus_old": Form(r"base", {"MBPP+ v0.1.0": ("mbppplus_old", ""), "its base inputs": ("mbppbase_old", "")}, 1, []),
+}  # fmt: skip
+Counts = dict[str, int]
+"""By problem."""
+
+
+def counts_of(exam: Facts, data: str) -> Counts:
+    """How many answers were right, of problems of this set whose answers all have a verdict."""
+    rows = zip(exam["problems"], exam["right"], exam["judged"], strict=True)
+    return {name: right for name, right, judged in rows if judged == exam["n"] and belongs(data, name)}
+
+
+def belongs(data: str, problem: str) -> bool:
+    """MBPP+ is told in two parts."""
+    return not data.startswith("mbpp+") or (int(problem.split("/")[1]) in MBPP_TEST) == data.endswith("test split")
+
+
+def marks_of(exams: dict[str, Facts], form: Form) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """By set: the kinds of its problems, and by arm what was right; problems that some arm has no verdict on are out."""
+    skills, outcomes = {}, {}
+    for data, (greedy, sampled) in form.sets.items():
+        first = {arm: counts_of(one[greedy], data) for arm, one in exams.items()}
+        drawn = {arm: counts_of(one[sampled], data) for arm, one in exams.items()} if sampled else {}
+        problems = sorted(set.intersection(*(set(one) for one in (*first.values(), *drawn.values()))))
+        skills[data] = [f"{p.split(':')[1]} numbers" if ":" in p else data for p in problems]
+        outcomes[data] = {"greedy": {arm: "".join(str(one[p]) for p in problems) for arm, one in first.items()}}
+        if drawn:
+            outcomes[data]["sampled"] = {arm: [one[p] for p in problems] for arm, one in drawn.items()}
+    return skills, outcomes
+
+
+def facts_of(folder: Path, commit: str) -> Facts:
+    """How an arm was trained and examined."""
+    exam = json.loads((folder / "exam.json").read_text(encoding="utf-8"))
+    told = {
+        name: {key: short(one[key]) for key in ("errors", "truncated", "tokens", "seconds", "env", "version")}
+        for name, one in exam["exams"].items()
+    }
+    for one in told.values():
+        one["env"] = [re.sub(r"(^|=)/.*/", r"\1", word) for word in one["env"]]
+    facts = training_of(folder) | {"device": exam["device"], "torch": exam["torch"], "code": commit, "examined": told}
+    return facts | ({"forms": sums_of(folder / "answers.jsonl.gz")} if "cd" in exam["exams"] else {})
+
+
+def training_of(folder: Path) -> Facts:
+    """Steps, answers, seconds and curves; zeros where nothing was trained."""
+    facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0}
+    if not (folder / "metrics.jsonl").exists():
+        return facts
+    rows = [row for row in read_lines(folder / "metrics.jsonl") if "time/step_s" in row]
+    info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
+    n = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]["rollout"]["n"]
+    words = [word for word in info["command"][3:] if not re.match(r"engine\.model=|output_dir=", word)]
+    return facts | {
+        "overrides": words, "started": info["started"], "packages": info["packages"], "steps": len(rows),
+        "answers": int(sum(row["groups/collected"] for row in rows)) * n,
+        "train_s": short(sum(row["time/step_s"] for row in rows)),
+        "curves": {name: [short(row.get(key, 0.0)) for row in rows] for name, key in CURVES.items()},
+    }  # fmt: skip
+
+
+def sums_of(path: Path) -> dict[str, int]:
+    """How greedy answers to Countdown are formed, with n for each number, the most frequent first."""
+    with gzip.open(path, "rt") as file:
+        rows = [row for row in map(json.loads, file) if row["exam"] == "cd"]
+    found = Counter(
+        "not in form" if row["error"] == "format" else re.sub(r"\d+", "n", row["answer"] or "").replace(" ", "")
+        for row in rows
+    )
+    return dict(found.most_common(12))
+
+
+def rates(raw: Path, commit: str) -> Facts:
+    """Cards of trainings in turn: what was right before and after the first stage, and at the end of every arm."""
+    parts = []
+    for name, path in [("base", raw / "code_s0"), *((path.name, path) for path in sorted(raw.glob("*_s0")))]:
+        if name != "base" and not re.fullmatch(r"code_s0|rate\S+_s0", name):
+            continue
+        card = path / "analysis/cards" / ("0_baseline.json" if name == "base" else "1_grpo.json")
+        facts = training_of(path) if name != "base" else {}
+        facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0} | facts
+        known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit, "started": 0}
+        known |= {"device": "NVIDIA H200", "torch": "2.11.0+cu130"}
+        steps = read_lines(path / "metrics.jsonl") if name != "base" else []
+        parts.append(Part(name, known, json.loads(card.read_text()), list(read_lines(card.with_suffix(".answers.jsonl"))), list(steps)))
+    return kept(parts, {}, [])
+
+
+def main() -> None:
+    """Write the file."""
+    raw, target = Path(sys.argv[1]), Path(sys.argv[2])
+    commit = (raw / "COMMIT").read_text().strip()
+    if sys.argv[3] == "rates":
+        save(target, rates(raw, commit))
+        return
+    form = FORMS[sys.argv[3]]
+    found = {path.parent.name: path.parent for path in sorted(raw.glob("*/exam.json"))}
+    folders = {name.removeprefix(form.prefix): at for name, at in found.items() if re.fullmatch(form.arms, name)}
+    exams = {arm: json.loads((at / "exam.json").read_text(encoding="utf-8"))["exams"] for arm, at in folders.items()}
+    skills, outcomes = marks_of(exams, form)
+    asked = {p for one in exams.values() for pair in form.sets.values() for p in one[pair[0]]["problems"]}
+    unjudged = asked - {p for one in exams.values() for name, pair in form.sets.items() for p in counts_of(one[pair[0]], name)}
+    made = {"samples": form.samples, "against": form.against, "left_out": sorted(unjudged), "skills": skills}
+    save(target, {**made, "arms": {arm: facts_of(at, commit) for arm, at in folders.items()}, "outcomes": outcomes})
+
+
+if __name__ == "__main__":
+    main()
