@@ -159,7 +159,14 @@ def training_table(exams: Exams) -> str:
             f"{form.format(np.mean(curves[key][:3]))} → {form.format(np.mean(curves[key][-5:]))}"
             for key, form in forms.items()
         ]
-        rows.append([label(arm), *cells, f"{facts['train_s'] / 60:.1f}", f"{facts['memory_gb']:.0f}" if facts["memory_gb"] else "–"])
+        rows.append(
+            [
+                label(arm),
+                *cells,
+                f"{facts['train_s'] / 60:.1f}",
+                f"{facts['memory_gb']:.0f}" if facts["memory_gb"] else "–",
+            ]
+        )
     heads = ["entropy", "dead groups", "right, all training answers", "tokens per answer", "seconds per step"]
     return markdown(["arm", *heads, "minutes of training", "GB reserved"], rows)
 

@@ -14,12 +14,12 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent / "coding_five_phase"))
-from keep_qwen import CURVES, Facts, Part, kept, save, short  # noqa: E402
+from keep_qwen import CURVES, Facts, Part, kept, save, short
 
-from rlvrlab.record.files import read_lines  # noqa: E402
+from rlvrlab.record.files import read_lines
 
 MBPP_TEST = range(11, 511)
 """Numbers of MBPP's test split; problems of MBPP+ with other numbers may have been trained on."""
@@ -50,7 +50,9 @@ FORMS = {
         r"base|cd_(grpo|random)_s\d", {"countdown": ("cd", ""), "countdown (100 problems)": ("cd", "cd64")}, 64,
         [("base", "grpo"), ("base", "random"), ("random", "grpo")], "cd_",
     ),
-    "mbppplus_old": Form(r"base", {"MBPP+ v0.1.0": ("mbppplus_old", ""), "its base inputs": ("mbppbase_old", "")}, 1, []),
+    "mbppplus_old": Form(
+        r"base", {"MBPP+ v0.1.0": ("mbppplus_old", ""), "its base inputs": ("mbppbase_old", "")}, 1, []
+    ),
 }  # fmt: skip
 Counts = dict[str, int]
 """By problem."""
@@ -67,18 +69,21 @@ def belongs(data: str, problem: str) -> bool:
     return not data.startswith("mbpp+") or (int(problem.split("/")[1]) in MBPP_TEST) == data.endswith("test split")
 
 
-def marks_of(exams: dict[str, Facts], form: Form) -> tuple[dict[str, list[str]], dict[str, Any]]:
-    """By set: the kinds of its problems, and by arm what was right; problems that some arm has no verdict on are out."""
-    skills, outcomes = {}, {}
-    for data, (greedy, sampled) in form.sets.items():
-        first = {arm: counts_of(one[greedy], data) for arm, one in exams.items()}
-        drawn = {arm: counts_of(one[sampled], data) for arm, one in exams.items()} if sampled else {}
-        problems = sorted(set.intersection(*(set(one) for one in (*first.values(), *drawn.values()))))
+def marks_of(exams: dict[str, Facts], form: Form) -> Facts:
+    """By set the kinds of its problems and by arm what was right; problems that some arm has no verdict on are out."""
+    skills, outcomes, left_out = {}, {}, set[str]()
+    for data, pair in form.sets.items():
+        counts = {name: {arm: counts_of(one[name], data) for arm, one in exams.items()} for name in pair if name}
+        every = [set(one) for of_arm in counts.values() for one in of_arm.values()]
+        problems = sorted(set.intersection(*every))
+        asked = [{p for one in exams.values() for p in one[name]["problems"] if belongs(data, p)} for name in counts]
+        left_out |= set.intersection(*asked) - set(problems)
         skills[data] = [f"{p.split(':')[1]} numbers" if ":" in p else data for p in problems]
-        outcomes[data] = {"greedy": {arm: "".join(str(one[p]) for p in problems) for arm, one in first.items()}}
-        if drawn:
-            outcomes[data]["sampled"] = {arm: [one[p] for p in problems] for arm, one in drawn.items()}
-    return skills, outcomes
+        greedy, sampled = counts[pair[0]], counts.get(pair[1])
+        outcomes[data] = {"greedy": {arm: "".join(str(one[p]) for p in problems) for arm, one in greedy.items()}}
+        if sampled:
+            outcomes[data]["sampled"] = {arm: [one[p] for p in problems] for arm, one in sampled.items()}
+    return {"left_out": sorted(left_out), "skills": skills, "outcomes": outcomes}
 
 
 def facts_of(folder: Path, commit: str) -> Facts:
@@ -134,7 +139,15 @@ def rates(raw: Path, commit: str) -> Facts:
         known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit, "started": 0}
         known |= {"device": "NVIDIA H200", "torch": "2.11.0+cu130"}
         steps = read_lines(path / "metrics.jsonl") if name != "base" else []
-        parts.append(Part(name, known, json.loads(card.read_text()), list(read_lines(card.with_suffix(".answers.jsonl"))), list(steps)))
+        parts.append(
+            Part(
+                name,
+                known,
+                json.loads(card.read_text()),
+                list(read_lines(card.with_suffix(".answers.jsonl"))),
+                list(steps),
+            )
+        )
     return kept(parts, {}, [])
 
 
@@ -149,11 +162,8 @@ def main() -> None:
     found = {path.parent.name: path.parent for path in sorted(raw.glob("*/exam.json"))}
     folders = {name.removeprefix(form.prefix): at for name, at in found.items() if re.fullmatch(form.arms, name)}
     exams = {arm: json.loads((at / "exam.json").read_text(encoding="utf-8"))["exams"] for arm, at in folders.items()}
-    skills, outcomes = marks_of(exams, form)
-    asked = {p for one in exams.values() for pair in form.sets.values() for p in one[pair[0]]["problems"]}
-    unjudged = asked - {p for one in exams.values() for name, pair in form.sets.items() for p in counts_of(one[pair[0]], name)}
-    made = {"samples": form.samples, "against": form.against, "left_out": sorted(unjudged), "skills": skills}
-    save(target, {**made, "arms": {arm: facts_of(at, commit) for arm, at in folders.items()}, "outcomes": outcomes})
+    made = {"samples": form.samples, "against": form.against, **marks_of(exams, form)}
+    save(target, {**made, "arms": {arm: facts_of(at, commit) for arm, at in folders.items()}})
 
 
 if __name__ == "__main__":

@@ -61,7 +61,13 @@ def old_release() -> str:
 def main() -> None:
     """Print them."""
     exams = Exams(ROUND / "floor.json")
-    heads = ["measure", "difference", "seed 0, problems only", "seed 1, problems only", "both seeds, new seeds and problems"]
+    heads = [
+        "measure",
+        "difference",
+        "seed 0, problems only",
+        "seed 1, problems only",
+        "both seeds, new seeds and problems",
+    ]
     for title, table in (
         ("Examined after the last update, in %", arm_table(exams)),
         ("Differences, in points", markdown(heads, list(difference_rows(exams)))),

@@ -1,0 +1,139 @@
+"""What is kept of arms that were trained and examined apart, and the tables made of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "studies" / name) for name in ("", "interference", "countdown_gsm8k", "qwen_coder_mbpp")]
+import fixed_sums  # noqa: E402
+import floor_tables  # noqa: E402
+import keep_exams  # noqa: E402
+import qwen_rates_tables  # noqa: E402
+import shuffled_tables  # noqa: E402
+from exam_tables import Exams, training_table  # noqa: E402
+
+
+def exam(problems: list[str], right: list[int], judged: list[int] | None = None, n: int = 1) -> dict[str, Any]:
+    facts = {"errors": {}, "truncated": 0, "tokens": 1.0, "seconds": 1.0, "env": ["path=/x/y/z.jsonl"], "version": "1"}
+    return {**facts, "n": n, "problems": problems, "right": right, "judged": judged or [n] * len(problems)}
+
+
+def arm(folder: Path, exams: dict[str, Any], steps: int = 0) -> None:
+    folder.mkdir()
+    (folder / "exam.json").write_text(json.dumps({"device": "cpu", "torch": "2", "exams": exams}))
+    if steps:
+        rows = [{"step": i, "time/step_s": 2.0, "groups/collected": 3.0, "train/acc": 0.5} for i in range(1, steps + 1)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [{"step": 0}, *rows]))
+        command = ["rlvr", "train", "a.toml", "engine.model=/w/m", "output_dir=/w/r", "seed=1"]
+        (folder / "run_info.json").write_text(json.dumps({"command": command, "started": "now", "packages": {}}))
+        (folder / "config.json").write_text(json.dumps({"recipe": {"rollout": {"n": 4}}}))
+
+
+def code_exams(*, unjudged: bool = False) -> dict[str, Any]:
+    plus = exam(["Mbpp/10", "Mbpp/11", "Mbpp/510", "Mbpp/511"], [1, 0, 1, 1])
+    he = exam(["HumanEval/0", "HumanEval/1"], [1, 0], [1, 0 if unjudged else 1])
+    sixteen = {"right": [4, 16], "n": 16}
+    return {
+        "mbpp": exam(["MBPP/2", "MBPP/1"], [0, 1]), "mbpp16": exam(["MBPP/2", "MBPP/1"], **sixteen),
+        "he": he, "he16": exam(["HumanEval/0", "HumanEval/1"], **sixteen), "heplus": he, "mbppplus": plus,
+    }  # fmt: skip
+
+
+def kept(raw: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    (raw / "COMMIT").write_text("abc\n")
+    monkeypatch.setattr(sys, "argv", ["keep_exams.py", str(raw), str(raw / "kept.json"), form])
+    keep_exams.main()
+    found: dict[str, Any] = json.loads((raw / "kept.json").read_text())
+    return found
+
+
+def test_arms_are_kept_with_their_problems_in_one_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm(tmp_path / "base", code_exams(unjudged=True))
+    arm(tmp_path / "floor_s0", code_exams(), steps=5)
+    arm(tmp_path / "other", {})
+    found = kept(tmp_path, "floor", monkeypatch)
+    assert list(found["arms"]) == ["base", "floor_s0"]
+    assert found["outcomes"]["mbpp"] == {
+        "greedy": {"base": "10", "floor_s0": "10"}, "sampled": {"base": [16, 4], "floor_s0": [16, 4]},
+    }  # fmt: skip
+    assert found["outcomes"]["mbpp+ of the test split"]["greedy"]["base"] == "01"
+    assert found["outcomes"]["mbpp+, others"]["greedy"]["base"] == "11"
+    # one arm has no verdict on a problem: it is left out for all, and named
+    assert found["outcomes"]["humaneval"]["greedy"] == {"base": "1", "floor_s0": "1"}
+    assert found["left_out"] == ["HumanEval/1"]
+    trained = found["arms"]["floor_s0"]
+    assert (trained["steps"], trained["answers"], trained["train_s"]) == (5, 60, 10.0)
+    assert trained["overrides"] == ["seed=1"]
+    assert "/x/y" not in json.dumps(found) and "/w/" not in json.dumps(found)
+    assert training_table(Exams(tmp_path / "kept.json")).splitlines()[-1].endswith("| – |")
+
+
+def test_forms_of_sums_are_counted(tmp_path: Path) -> None:
+    rows = [
+        ("cd", "1 + 22 - 3", "wrong_answer"),
+        ("cd", "4+5-6", "none"),
+        ("cd", "words", "format"),
+        ("cd64", "1", "none"),
+    ]
+    with gzip.open(tmp_path / "answers.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps({"exam": e, "answer": a, "error": x}) + "\n" for e, a, x in rows)
+    assert keep_exams.sums_of(tmp_path / "answers.jsonl.gz") == {"n+n-n": 2, "not in form": 1}
+
+
+def test_a_fixed_sum_is_scored_problem_by_problem() -> None:
+    env, trained, tested = fixed_sums.SETTINGS["1.5B model"]
+    each = fixed_sums.sums_by_problem(env, trained, tested)
+    share = fixed_sums.best_sums(env, trained, tested)["all"][1]
+    assert len(each) == tested and 100 * sum(each.values()) / tested == pytest.approx(share)
+
+
+def mean(marks: str) -> float:
+    return sum(map(int, marks)) / len(marks)
+
+
+def test_the_committed_floor_says_what_its_page_says() -> None:
+    made = json.loads((floor_tables.ROUND / "floor.json").read_text())
+    drawn = made["outcomes"]["mbpp"]["sampled"]
+    reach = {name: sum(count > 0 for count in one) / len(one) for name, one in drawn.items()}
+    once = {name: sum(one) / len(one) / 16 for name, one in drawn.items()}
+    found = [
+        f"{100 * (table[f'floor_s{seed}'] - table[f'grpo_s{seed}']):+.1f}" for table in (reach, once) for seed in (0, 1)
+    ]
+    assert found == ["+3.0", "+2.4", "-3.4", "-0.1"]
+    plus = made["outcomes"]["humaneval+"]["greedy"]
+    assert [f"{100 * (mean(plus[f'grpo_s{s}']) - mean(plus['base'])):+.1f}" for s in (0, 1)] == ["+5.5", "+6.1"]
+    assert len(plus["base"]) == 164
+    split = (
+        made["outcomes"]["mbpp+ of the test split"]["greedy"]["base"],
+        made["outcomes"]["mbpp+, others"]["greedy"]["base"],
+    )
+    assert [len(one) for one in split] == [110, 90]
+
+
+def test_the_committed_policies_on_shuffled_numbers_alternate_signs() -> None:
+    made = json.loads(shuffled_tables.RESULTS.read_text())
+    forms = {name: one["forms"] for name, one in made["arms"].items()}
+    assert sum(forms["grpo_s0"][form] for form in ("n-n+n", "n-n+n-n")) == 294
+    assert len([count for count in forms["grpo_s1"].values() if count > 10]) == 6
+    drawn = made["outcomes"]["countdown (100 problems)"]["sampled"]
+    assert {name: sum(count > 0 for count in one) for name, one in drawn.items()} == {
+        "base": 23,
+        "grpo_s0": 14,
+        "grpo_s1": 23,
+    }
+
+
+def test_the_committed_rates_say_where_sql_was_lost() -> None:
+    exams = Exams(qwen_rates_tables.ROUND)
+    sql = {name: mean(exams.outcomes["sql"]["greedy"][name]) for name in exams.arms}
+    assert f"{100 * (sql['rate4e-4_s0'] - sql['code_s0']):+.1f}" == "-34.2"
+    own = exams.arms["rate4e-4_s0"]["curves"]["right"][:12]
+    assert round(sum(own[:3]) / 3, 2) == 0.69 and round(sum(own[-3:]) / 3, 2) == 0.39
+    assert "| 6e-4 | 0.0 [0.0, 3.1] | 0.0 [0.0, 3.1] | 0.0 [0.0, 3.1] | 358 |" in qwen_rates_tables.scores(exams)
