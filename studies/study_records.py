@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from exam_tables import points
 
 from rlvrlab.evals.statistics import compare_seeds, estimate
 from rlvrlab.study.board import Board
@@ -82,6 +83,7 @@ def check(path: Path) -> int:
             print(
                 f"decision {decision['id']} ({again.outcome}): {again.words}{'' if same else ' (RECORDED OTHERWISE)'}"
             )
+            print("".join(f"  {in_points(one.plain())}\n" for one in again.comparisons), end="")
         for one in stage.get("comparisons", ()):
             words, same = on_test(one, stage, scores, paired=rule_at_end(stage, made).paired)
             wrong += not same
@@ -91,6 +93,13 @@ def check(path: Path) -> int:
     looks = made["test_looks"]
     print(f"seeds {made['seeds']}; looks at test problems: {len(looks)}; code of commit {made['code']['commit']}")
     return wrong
+
+
+def in_points(row: dict[str, Any]) -> str:
+    """A comparison of shares as pages tell it: the difference, its interval, and from which size on it is seen."""
+    interval = f"[{points(row['low'])}, {points(row['high'])}]"
+    words = f"{row['arm']} − {row['versus']}: {points(row['mean'])} {interval} points"
+    return words + (f", shown from {100 * row['detectable']:.1f}" if row.get("detectable") is not None else "")
 
 
 def decided(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
-from exam_tables import Exams, label, markdown, points, tables
+from exam_tables import Exams, label, markdown, over_seeds, points, tables
 from fixed_sums import SETTINGS, sums_by_problem
 
 from rlvrlab.evals.statistics import compare
@@ -34,6 +34,15 @@ def beside_fixed(exams: Exams) -> str:
     return markdown(["arm", "greedy, %", "two fixed sums, %", "difference"], rows)
 
 
+def learnt(exams: Exams) -> str:
+    """Greedy answers of the trained policies over the untrained model's."""
+    found = over_seeds(exams, "countdown", "greedy", "base", "grpo")
+    assert found is not None
+    return markdown(
+        ["difference", "[95 %, new seeds and problems]"], [["grpo − base, greedy", f"{found.t} {found.both}"]]
+    )
+
+
 def forms(exams: Exams) -> str:
     """The three most frequent forms of 300 greedy answers."""
     rows = []
@@ -48,6 +57,7 @@ def main() -> None:
     exams = Exams(RESULTS)
     for title, table in (
         *tables(exams),
+        ("Learnt, in points", learnt(exams)),
         ("Beside two fixed sums, in points", beside_fixed(exams)),
         ("Forms of greedy answers, n for each number", forms(exams)),
     ):
