@@ -121,6 +121,14 @@ class KnowsUntrained(Protocol):
         """The tokens in these texts that no training moved before and this one will not move either."""
 
 
+@runtime_checkable
+class KnowsItsSize(Protocol):
+    """An engine whose checkpoints are large enough that the disk may be too small for them."""
+
+    def saved_bytes(self) -> int:
+        """About what `save` writes; rather less than more."""
+
+
 class EngineTable(PluginTable, ABC):
     """The [engine] table of a recipe; a plug-in of kind `engine` is a frozen dataclass that derives from it."""
 

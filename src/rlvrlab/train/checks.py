@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.engines.base import KnowsUntrained
+from rlvrlab.engines.base import KnowsItsSize, KnowsUntrained
 from rlvrlab.envs.base import BaseEnvironment, FollowsPrograms, ShowsTurns
 from rlvrlab.errors import UserError
 from rlvrlab.notes import note
@@ -104,6 +106,26 @@ def note_untrained_tokens(lab: Lab) -> None:
         )
         remedy = f"{instead}train all parameters (engine.lora_rank=0)"
         note("warning", f"engine.model: {what}: it will write other tokens in their place; {remedy}")
+
+
+def refuse_full_disk(lab: Lab) -> None:
+    """Refuse to train what cannot be kept, and note where only some of the checkpoints will fit."""
+    if not isinstance(lab.engine, KnowsItsSize):
+        return
+    place = Path(lab.recipe.output_dir).resolve()
+    while not place.is_dir():
+        place = place.parent
+    free, size = shutil.disk_usage(place).free, lab.engine.saved_bytes()
+    kept = lab.recipe.checkpoint
+    written = sum(lab.resolved.phase(name).steps // kept.every + 1 for name in lab.recipe.phases)
+    at_once = min(kept.keep + 2, written)  # the newest, the best, and one that is being written
+    if free >= at_once * size:
+        return
+    what = f"output_dir: {free / 1e9:.1f} GB are free on the disk of {lab.recipe.output_dir}"
+    if free < size:
+        raise UserError(f"{what}, and one checkpoint takes {size / 1e9:.1f} GB; make room, or name another place")
+    remedy = "make room, lower checkpoint.keep, or name another place"
+    note("warning", f"{what}, and up to {at_once} checkpoints of {size / 1e9:.1f} GB are there at once; {remedy}")
 
 
 def check_phases(has: Supplies) -> None:

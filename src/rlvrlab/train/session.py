@@ -19,7 +19,7 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.registry import name_own
 from rlvrlab.train import checkpoint, run_folder
-from rlvrlab.train.checks import hidden_keys, note_surprises, ready, ready_lab, refuse_secrets
+from rlvrlab.train.checks import hidden_keys, note_surprises, ready, ready_lab, refuse_full_disk, refuse_secrets
 from rlvrlab.train.lab import Lab, build_supplies
 from rlvrlab.train.loop import Observer, train
 from rlvrlab.train.state import State
@@ -48,6 +48,7 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
     told: list[str] = []
     with hearing(lambda _, words: told.append(words)):
         lab = ready_lab(resolved)
+        refuse_full_disk(lab)
         note_surprises(lab)
     _refuse_sinks(resolved)
     run = run_folder.create(lab, command)
@@ -76,6 +77,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
         if done and not notes and not remarks:
             return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         lab = ready(has)
+        refuse_full_disk(lab)
         if path:
             checkpoint.load(path, lab.engine)
         moved = run.rewind(integrity.covered(run, state, resolved.recipe.phases), state.step)
@@ -98,6 +100,7 @@ def fork(folder: Path, observe: Observer, command: Sequence[str] = (), *, accept
 
     resolved = resolved_of(folder, accept_code=accept_code)
     lab = ready_lab(resolved)
+    refuse_full_disk(lab)
     _refuse_sinks(resolved)
     found = checkpoint.complete(folder / "checkpoints")
     if not found:

@@ -179,6 +179,14 @@ class HfEngine(Drawing):
         held = {token for text in texts for token in self.tokenizer.encode(text)} & inner.added_tokens_decoder.keys()
         return inner.convert_ids_to_tokens(untrained(head.weight.detach(), sorted(held)))
 
+    def saved_bytes(self) -> int:
+        """The merged model, and parameters, reference, moments and adapter in the trainer's precision."""
+        moments = 2 if self.optimizer_settings.type == "adam" else 1
+        trained = self.weights.theta.nbytes * (1 + moments) + self.reference.nbytes * (1 if self.peft is None else 2)
+        if self.config.quantize != "none":
+            return trained
+        return trained + sum(x.nbytes for name, x in self.model.named_parameters() if ".lora_" not in name)
+
     def save(self, folder: Path) -> None:
         """Trainer state, the merged model in huggingface/, and the adapter in PEFT's layout."""
         state = {"theta": self.weights.theta, "reference": self.reference, "critic": self.critic.weight}
