@@ -46,7 +46,7 @@ class Tokens:
     """A tokenizer that is never asked for text worth reading."""
 
     def __init__(self, vocab_size: int, end: int) -> None:
-        self.vocab_size, self.end = vocab_size, end
+        self.vocab_size, self.end, self.ends = vocab_size, end, frozenset({end})
 
     def encode(self, text: str) -> tuple[int, ...]:
         return tuple(text.encode())

@@ -13,7 +13,7 @@ END = 1
 class Letters:
     """One token per character; 1 ends a turn."""
 
-    vocab_size, end = 0x110000, END
+    vocab_size, end, ends = 0x110000, END, frozenset({END})
 
     def encode(self, text: str) -> tuple[int, ...]:
         return tuple(map(ord, text))

@@ -325,7 +325,9 @@ class Tokenizer(Protocol):
 
     vocab_size: int
     end: int
-    """Token that ends a completion."""
+    """Token that ends a completion, and with which right answers are taught to end."""
+    ends: frozenset[int]
+    """Every token that ends a completion, `end` among them."""
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Tokens of a text, without an end token."""

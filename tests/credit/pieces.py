@@ -14,6 +14,7 @@ class Pieces:
 
     texts: tuple[str, ...]
     end: int = END
+    ends: frozenset[int] = frozenset({END})
 
     @property
     def vocab_size(self) -> int:

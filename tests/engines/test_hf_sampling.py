@@ -44,7 +44,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 class Letters:
     """Tokens 0…60 as single characters."""
 
-    vocab_size, end = VOCAB, END
+    vocab_size, end, ends = VOCAB, END, frozenset({END})
 
     def encode(self, text: str) -> tuple[int, ...]:
         return tuple(ord(c) - 64 for c in text)

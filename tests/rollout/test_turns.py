@@ -16,7 +16,7 @@ from rlvrlab.types import Completion, ErrorKind, Problem, Reward, Sampling, Verd
 class Letters:
     """One token per character; 0 ends."""
 
-    vocab_size, end = 200, 0
+    vocab_size, end, ends = 200, 0, frozenset({0})
 
     def encode(self, text):
         return tuple(map(ord, text))

@@ -139,7 +139,7 @@ def _rollout(name: str, problem: Problem, text: str, verdict: Verdict, value: fl
 class Characters:
     """A tokenizer whose tokens are code points, one per character."""
 
-    vocab_size, end = 0x110000, -1
+    vocab_size, end, ends = 0x110000, -1, frozenset({-1})
 
     def encode(self, text: str) -> tuple[int, ...]:
         """The code points of a text."""

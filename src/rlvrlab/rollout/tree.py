@@ -113,7 +113,8 @@ def _step(sampler: Sampler, stems: Sequence[Stem], ways: int, share: int, shape:
 
 def _grown(stem: Stem, one: Completion, sampler: Sampler, last: bool) -> Stem:
     """A stem with a step more; has it come to its end, or only to a boundary?"""
-    over = one.finish is Finish.ERROR or one.tokens[-1:] == (sampler.tokenizer.end,) or len(one.tokens) >= stem.left
+    ended = bool(sampler.tokenizer.ends & {*one.tokens[-1:]})
+    over = one.finish is Finish.ERROR or ended or len(one.tokens) >= stem.left
     own_stop = any(text in one.text for text in stem.request.sampling.stop)
     return stem.longer(one, ended=last or over or own_stop)
 

@@ -9,6 +9,7 @@ K key heads with E query heads each, D head size, I any width, L prompt position
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,11 +54,12 @@ def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended |
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)
     logits_RV = prefill(weights, wave.prompts, wave.begun_G, cache)[rows.group]
     plain = PlainStep(weights, rows, cache) if weights.dtype == torch.float32 else None
+    ends = np.array((wave.end, *wave.more_ends))
     for t in range(wave.new_tokens):
         z_RV = scaled(logits_RV, rows.temperature, rows.top_p)
         token_R, logp_R = draw(z_RV, uniform_RT[rows.id, t], rows.temperature == 0 if rows.greedy else None)
         token_RT[rows.id, t], logp_RT[rows.id, t] = token_R, logp_R
-        rows.dead_R |= token_R.cpu().numpy() == wave.end
+        rows.dead_R |= np.isin(token_R.cpu().numpy(), ends)
         rows.dead_R |= wave.limit_R[rows.id_R] <= t + 1
         if stopped is not None and t % STOP_EVERY == STOP_EVERY - 1:
             rows.dead_R |= stopped(rows.id_R, token_RT[rows.id, : t + 1].cpu().numpy())

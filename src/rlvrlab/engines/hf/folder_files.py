@@ -76,6 +76,20 @@ def read_json(path: Path) -> Any:
         raise UserError(" ".join(text.split())) from None
 
 
+def end_tokens(folder: Path) -> tuple[int, ...]:
+    """The tokens that generation_config.json lets an answer end with: one, several or none."""
+    path = folder / "generation_config.json"
+    try:
+        facts = read_json(path)
+    except FileNotFoundError:
+        return ()
+    told = facts.get("eos_token_id") if isinstance(facts, dict) else None
+    ends = told if isinstance(told, list) else [] if told is None else [told]
+    if not all(type(one) is int and one >= 0 for one in ends):
+        raise UserError(f"{path}: eos_token_id: allowed are a token's number or a list of such; {AGAIN}")
+    return tuple(ends)
+
+
 def refuse_numbers(path: Path, facts: Any, tensors: int) -> None:
     """UserError for a number in config.json, also in a table within it, that no model with so many tensors has."""
     for key, value in facts.items() if isinstance(facts, dict) else ():

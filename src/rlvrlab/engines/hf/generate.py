@@ -118,7 +118,7 @@ class PlainSampler:
         return out.logits[:, -1][rows], out.past_key_values, mask[rows]
 
     def _ended(self, tokens: list[int], settings: Sampling) -> bool:
-        if tokens[-1] == self.tokenizer.end:
+        if tokens[-1] in self.tokenizer.ends:
             return True
         return bool(settings.stop) and self.tokenizer.decode(tokens).endswith(settings.stop)
 

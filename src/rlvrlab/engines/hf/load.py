@@ -14,7 +14,7 @@ import torch
 
 from rlvrlab.data.hub import go_offline_without_network
 from rlvrlab.engines.hf.config import HfConfig
-from rlvrlab.engines.hf.folder_files import read_json, refuse_numbers, refuse_odd
+from rlvrlab.engines.hf.folder_files import end_tokens, read_json, refuse_numbers, refuse_odd
 from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import ModelUnavailable, UserError
@@ -39,7 +39,18 @@ def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
             raise
         except BaseException as error:  # Transformers raises many kinds, and the library that it uses panics
             raise UserError(f"{config.model}: its tokenizer cannot be read ({_first_line(error)})") from error
-    return HfTokenizer(tokenizer, vocab_size, config.model, chat=config.chat)
+    return HfTokenizer(tokenizer, vocab_size, config.model, chat=config.chat, ends=ends_of(config.model))
+
+
+def ends_of(model: str) -> tuple[int, ...]:
+    """What ends answers of a model, in a folder or in the place where Transformers keeps it."""
+    folder = resolve(model)
+    if folder.is_dir():
+        return end_tokens(folder)
+    from transformers.utils import cached_file
+
+    found = cached_file(str(folder), "generation_config.json", _raise_exceptions_for_missing_entries=False)
+    return end_tokens(Path(found).parent) if found else ()
 
 
 def load_model(config: HfConfig, device: torch.device) -> Any:

@@ -65,5 +65,6 @@ def _own(config: HfConfig, device: torch.device) -> Opened | None:
         return None
     model = OwnModel(plain.model, device, load.dtype_of(config, device)).eval()
     adapter = own_lora.add(model, targets, config) if config.lora_rank else None
-    tokenizer = HfTokenizer(plain.tokens, model.config.vocab_size, config.model, chat=config.chat)
+    vocabulary, ends = model.config.vocab_size, load.ends_of(config.model)
+    tokenizer = HfTokenizer(plain.tokens, vocabulary, config.model, chat=config.chat, ends=ends)
     return Opened(model, adapter, tokenizer)

@@ -46,7 +46,8 @@ class Reader(Drawing):
 
     def __init__(self, config: HfConfig, weights: Weights, tokens: Any) -> None:
         self.weights, self.device, self.window = weights, weights.device, weights.shape.window
-        self.tokenizer = HfTokenizer(tokens, weights.shape.vocab, config.model, chat=config.chat)
+        ends = load.ends_of(config.model)
+        self.tokenizer = HfTokenizer(tokens, weights.shape.vocab, config.model, chat=config.chat, ends=ends)
         self.precision = str(weights.dtype).removeprefix("torch.")
         self.scored_tokens = config.tokens_at_once(self.device.type)
         self._head = Head(weights.score, weights.shape.vocab, self.device.type)

@@ -190,6 +190,7 @@ class HfSampler:
             top_p_R=np.array([s.top_p for s in settings]),
             uniform_RT=uniform_RT,
             end=self.tokenizer.end,
+            more_ends=tuple(sorted(self.tokenizer.ends - {self.tokenizer.end})),
         )
         stops = [s.stop for s in settings]
 
@@ -216,9 +217,9 @@ class HfSampler:
         for row, tokens, logp in everything:
             settings = requests[row.request].sampling
             tokens = tokens[: settings.max_tokens]
-            ended = self.tokenizer.end in tokens
-            if ended:
-                tokens = tokens[: tokens.index(self.tokenizer.end) + 1]
+            last = min((tokens.index(end) for end in self.tokenizer.ends if end in tokens), default=None)
+            ended = last is not None
+            tokens = tokens if last is None else tokens[: last + 1]
             if settings.stop and self._holds(tokens, settings.stop):
                 # The fewest of the tokens that hold a stop string.
                 counts, stop = range(1, len(tokens) + 1), settings.stop

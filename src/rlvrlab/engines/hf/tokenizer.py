@@ -15,7 +15,8 @@ MARK = "<<answer>>"
 class HfTokenizer:
     """Text to tokens and back; nothing is ever re-tokenised."""
 
-    def __init__(self, tokenizer: Any, vocab_size: int, model: str, *, chat: bool) -> None:
+    def __init__(self, tokenizer: Any, vocab_size: int, model: str, *, chat: bool, ends: Sequence[int] = ()) -> None:
+        """`ends`: what else ends an answer, as the model's generation_config.json says."""
         self.inner, self.vocab_size, self.chat = tokenizer, vocab_size, chat
         """`vocab_size` is the model's: its output may be wider than what the tokenizer has names for."""
         if tokenizer.eos_token_id is None:
@@ -32,6 +33,7 @@ class HfTokenizer:
         self._named = len(tokenizer)
         """Tokens with a name; asked once, because older tokenizers count them anew each time (16 ms for 49,000)."""
         self.end = int(tokenizer.eos_token_id)
+        self.ends = frozenset({self.end, *(one for one in ends if one < vocab_size)})
         first = self._tried(lambda: tokenizer("x").input_ids, "read a prompt")[:1]
         self._opening = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
 

@@ -35,6 +35,8 @@ class Wave:
     """One number in [0, 1) per row and new token."""
     end: int
     """Token that ends a row."""
+    more_ends: tuple[int, ...] = ()
+    """Others that do. Only a CPU stops there at once: what a GPU draws behind them is cut off afterwards."""
 
     @property
     def new_tokens(self) -> int:

@@ -32,6 +32,7 @@ class ToyTokenizer:
     """Ids: 0 end, 1 unknown, then CHARACTERS, then the numbers 10 … max_number."""
 
     end = END
+    ends = frozenset({END})
 
     def __init__(self, max_number: int) -> None:
         texts = ["", "\x00", *CHARACTERS, *(str(n) for n in range(10, max_number + 1))]

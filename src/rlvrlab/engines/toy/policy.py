@@ -224,6 +224,6 @@ def _renormalise(z_NV: Floats) -> Floats:
 
 
 def _ended(policy: Published, tokens: list[int], settings: Sampling) -> bool:
-    if tokens[-1] == policy.tokenizer.end:
+    if tokens[-1] in policy.tokenizer.ends:
         return True
     return bool(settings.stop) and policy.tokenizer.decode(tokens).endswith(settings.stop)
