@@ -17,9 +17,11 @@ from rlvrlab.evals.monitors import health_of, ranges_of
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
 from rlvrlab.report.gather import gather
+from rlvrlab.report.gather.figures import errors, signal
 from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
 from rlvrlab.report.reading import Folder
+from rlvrlab.report.run_record import RunRecord
 
 
 def test_a_run_tells_what_the_record_says_and_where(records) -> None:
@@ -214,6 +216,35 @@ def test_the_interference_results_have_intervals(tmp_path) -> None:
     mean = sum(values) / 6
     error = (sum((v - mean) ** 2 for v in values) / 5 / 6) ** 0.5
     assert cells[0][1]["high"] == pytest.approx(mean + 2.570582 * error, rel=1e-3)
+
+
+def test_no_figure_counts_a_step_that_does_not_fit_on_the_page(tmp_path) -> None:
+    for step in range(1, 40):
+        write_answers(tmp_path, step, [(f"p{i // 8}", i % 8 < step % 9) for i in range(280)])
+    run, answers = RunRecord(tmp_path), Answers()
+    training_answers(run.folder, answers)
+    assert len(answers) == MOST // 280 * 280 < MOST, "a part of one more step would fit"
+    bars = errors(run, answers)["data"]["groups"][0]["bars"]
+    assert len(bars) == MOST // 280 and {sum(bar["counts"].values()) for bar in bars} == {280}
+    assert len(signal(run, answers)["data"]["points"]) == len(answers) // 8
+
+
+def test_of_a_step_larger_than_the_page_whole_groups_are_shown_and_nothing_is_counted(tmp_path) -> None:
+    for step in (1, 2):
+        write_answers(tmp_path, step, [(f"p{i // 16}", i % 16 < 4) for i in range(6000)])
+    run, answers = RunRecord(tmp_path), Answers()
+    training_answers(run.folder, answers)
+    assert len(answers) == MOST // 16 * 16 and "1 of 2 recorded steps are shown (the first groups" in answers.notes[0]
+    assert errors(run, answers) is None
+    assert {point["x"] for point in signal(run, answers)["data"]["points"]} == {0.25}
+
+
+def write_answers(run: Path, step: int, told: list[tuple[str, bool]]) -> None:
+    """Write the answers of a step: of which problem, and whether it is right."""
+    (run / "rollouts").mkdir(exist_ok=True)
+    rows = [{"id": f"{step}/{i}", "problem": name, "correct": right, "reward": float(right)}
+            for i, (name, right) in enumerate(told)]  # fmt: skip
+    (run / f"rollouts/step_{step}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @given(st.integers(0, 300))

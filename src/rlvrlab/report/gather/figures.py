@@ -34,7 +34,7 @@ def errors(run: RunRecord, answers: Answers) -> Section | None:
     held_out = list(bars.values())
     by_step: dict[int, Counter[str]] = defaultdict(Counter)
     for step, error, correct in zip(*(answers.columns[name] for name in ("step", "error", "correct")), strict=True):
-        if step is not None:
+        if step is not None and step not in answers.incomplete:
             wrong = answers.texts[error] if error >= 0 else "wrong"
             by_step[step]["unjudged" if correct < 0 else "right" if correct == 1 else wrong] += 1
     training = [
