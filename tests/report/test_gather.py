@@ -17,8 +17,10 @@ from rlvrlab.evals.monitors import health_of, ranges_of
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
 from rlvrlab.report.gather import gather
-from rlvrlab.report.gather.figures import errors, signal
+from rlvrlab.report.gather.curves import clock
+from rlvrlab.report.gather.figures import cost, errors, signal
 from rlvrlab.report.gather.intervals import change
+from rlvrlab.report.gather.overview import overview
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
 from rlvrlab.report.reading import Folder
 from rlvrlab.report.run_record import RunRecord
@@ -245,6 +247,27 @@ def write_answers(run: Path, step: int, told: list[tuple[str, bool]]) -> None:
     rows = [{"id": f"{step}/{i}", "problem": name, "correct": right, "reward": float(right)}
             for i, (name, right) in enumerate(told)]  # fmt: skip
     (run / f"rollouts/step_{step}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_what_a_run_cost_adds_up(tmp_path) -> None:
+    took = {"time/sample_s": 1.0, "time/update_s": 2.0, "time/step_s": 3.5, "time/record_s": 0.5}
+    counts = {"groups/collected": 2.0, "response_length/mean": 15460.5, "train/acc": 0.5}
+    rows = [{"step": 0, "phase": "grpo"}, *({"step": n, "phase": "grpo", **took, **counts} for n in (1, 2, 3))]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "config.json").write_text(json.dumps({"schema": 1, "recipe": {"rollout": {"n": 4}}}))
+    info = {"status": "finished", "started": "2026-11-19T05:26:41Z", "ended": "2026-11-19T05:26:58Z"}
+    (tmp_path / "run_info.json").write_text(json.dumps(info))
+    told = {row["name"]: row["value"] for row in cost(RunRecord(tmp_path))["data"]["rows"]}
+    parts = [value for name, value in told.items() if name.startswith("grpo: ")]
+    assert told["wall time of all steps"] == sum(parts) == 12 and told["grpo: everything else"] == 1.5
+    assert told["before, between and after the steps"] == 17 - 12
+    assert told["tokens sampled in training"] == 371_052, "in full, not in five digits"
+    assert told["tokens per right answer"] == 371_052 / (24 * 0.5)
+    run = RunRecord(tmp_path)
+    assert clock(run)["seconds"][-1] == overview(run)["data"]["progress"]["spent_s"] == 12
+    (tmp_path / "logs/events.jsonl").write_text('{"kind": "resume", "text": "", "time": "", "step": 1}\n')
+    assert not any(row["name"].startswith("before,") for row in cost(RunRecord(tmp_path))["data"]["rows"])
 
 
 @given(st.integers(0, 300))

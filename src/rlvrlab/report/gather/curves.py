@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvrlab.evals.statistics import wilson
+from rlvrlab.record.profile import whole_seconds
 from rlvrlab.report.reading import Fact, Line, Section, as_table, number, rounded, section
 from rlvrlab.report.run_record import METRICS, RunRecord
 
@@ -125,9 +126,9 @@ def clock(run: RunRecord) -> Fact:
     size = n if isinstance(n, int) else 0
     spent, rows = [0.0, 0.0, 0.0], []
     for line in run.metrics:
-        keys = ("groups/collected", "response_length/mean", "time/step_s")
-        groups, length, seconds = (number(line.row.get(key)) or 0.0 for key in keys)
-        spent = [spent[0] + size * groups, spent[1] + size * groups * length, spent[2] + seconds]
+        groups, length = (number(line.row.get(key)) or 0.0 for key in ("groups/collected", "response_length/mean"))
+        answers = size * groups
+        spent = [spent[0] + answers, spent[1] + answers * length, spent[2] + whole_seconds(line.row)]
         rows.append([line.row["step"], *spent])
     every = -(-len(rows) // POINTS) or 1
     kept = [row for i, row in enumerate(rows) if i % every == 0 or i == len(rows) - 1]
