@@ -233,7 +233,7 @@ def earlier_words(run_folder: Path, cards: Sequence[Card]) -> list[str]:
         low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
         was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
         paired = change(card, last)
-        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], p={paired.p_words}"
+        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], {paired.p_told}"
         words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
         told.append(f"{words}; change until step {last.step}: {since}.\n")
     return told

@@ -197,7 +197,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
             continue
         paired = change(origin, card)
         bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
-        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")
+        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\n{paired.p_told.replace(' ', '')}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
 

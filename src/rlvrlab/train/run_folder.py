@@ -102,6 +102,13 @@ def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, 
     run.reconfigure({**config, **now.config(), **kept}, words, kind=kind, changed=changed, **facts)
 
 
+def note_resume(run: Run, step: int, moved: int) -> None:
+    """Record after which step a run goes on, and how many lines of the log beyond it were set aside, if any."""
+    lines = f"{moved} line{'s' * (moved != 1)} of the log beyond it"
+    again = f"; {lines} moved to logs/superseded.jsonl, their steps are made again" if moved else ""
+    run.event("resume", f"resumes after step {step}{again}", step=step)
+
+
 @contextmanager
 def recorded(run: Run) -> Iterator[None]:
     """Around training: the folder records where it runs and, if it fails, why."""

@@ -86,7 +86,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
         for kind, words in remarks:
             run.event(kind, words)
         run_folder.set_page_aside(run, state.step)
-        run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
+        run_folder.note_resume(run, state.step, moved)
         return _go(lab, run, state, observe)
 
 
