@@ -17,7 +17,7 @@ from rlvrlab.evals.monitors import health_of, ranges_of
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
 from rlvrlab.report.gather import gather
-from rlvrlab.report.gather.curves import clock
+from rlvrlab.report.gather.curves import clock, curves
 from rlvrlab.report.gather.figures import cost, errors, signal
 from rlvrlab.report.gather.intervals import change
 from rlvrlab.report.gather.overview import overview
@@ -268,6 +268,20 @@ def test_what_a_run_cost_adds_up(tmp_path) -> None:
     assert clock(run)["seconds"][-1] == overview(run)["data"]["progress"]["spent_s"] == 12
     (tmp_path / "logs/events.jsonl").write_text('{"kind": "resume", "text": "", "time": "", "step": 1}\n')
     assert not any(row["name"].startswith("before,") for row in cost(RunRecord(tmp_path))["data"]["rows"])
+
+
+def test_a_metric_is_not_drawn_through_from_one_phase_to_the_next(tmp_path) -> None:
+    (tmp_path / "logs").mkdir()
+    rows = [{"step": n, "phase": "sft" if n <= 500 else "grpo", "actor/loss": 9.0 if n <= 500 else 0.0,
+             **({"actor/kl": 0.1} if n > 500 else {})} for n in range(1, 520)]  # fmt: skip
+    (tmp_path / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    panels = {one["name"]: one["series"][0] for one in curves(RunRecord(tmp_path))["data"]["others"]}
+    loss, kl = panels["actor/loss"], panels["actor/kl"]
+    [start] = loss["breaks"]
+    assert set(loss["y"][:start]) == {9.0} and set(loss["y"][start:]) == {0.0}, "no bin holds both"
+    assert loss["x"][start - 1] == 500 and loss["x"][start] == 501 and loss["phase"] == "grpo"
+    assert len({len(loss[key]) for key in ("x", "y", "line", "low", "high")}) == 1
+    assert "breaks" not in kl and kl["phase"] == "grpo"
 
 
 @given(st.integers(0, 300))

@@ -98,16 +98,9 @@ def cost(run: RunRecord) -> Section | None:
     """Tokens, seconds and what a right answer costs; derived numbers say from what."""
     if not run.metrics:
         return None
-    n = as_table(run.recipe.get("rollout")).get("n")
-    answers = tokens = right = seconds = 0.0
+    answers, tokens, right = _sampled(run)
+    seconds = sum(whole_seconds(line.row) for line in run.metrics)
     judging = [s for line in run.metrics if isinstance(s := line.row.get("time/judge_s"), int | float)]
-    for line in run.metrics:
-        groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
-        seconds += whole_seconds(line.row)
-        if isinstance(n, int) and isinstance(groups, int | float):
-            answers += n * groups
-            tokens += n * groups * (length or 0.0)
-            right += n * groups * (share or 0.0)
     made = "groups/collected × rollout.n" if answers else NOT_RECORDED
     judged = "sum of time/judge_s" if judging else f"{NOT_RECORDED}: metrics without time/judge_s"
     told = [
@@ -128,6 +121,19 @@ def cost(run: RunRecord) -> Section | None:
     series = {"name": "seconds per step", **thinned(run.series("time/step_s"))}
     data: dict[str, Any] = {"rows": rows, "advice": advice(spent, run.recipe), "series": series}
     return section("cost", "cost", "Cost", data, METRICS)
+
+
+def _sampled(run: RunRecord) -> tuple[float, float, float]:
+    """How many answers training drew, their tokens, and how many of them were right."""
+    n = as_table(run.recipe.get("rollout")).get("n")
+    answers = tokens = right = 0.0
+    for line in run.metrics:
+        groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
+        if isinstance(n, int) and isinstance(groups, int | float):
+            answers += n * groups
+            tokens += n * groups * (length or 0.0)
+            right += n * groups * (share or 0.0)
+    return answers, tokens, right
 
 
 def _beside_steps(run: RunRecord, seconds: float) -> list[tuple[str, float, str, str]]:

@@ -108,6 +108,10 @@ function tick(clock, row) {
 const wholeSeconds = (row) => (known(row["time/step_s"]) ? row["time/step_s"] + (row["time/record_s"] || 0) : 0);
 
 function addPoint(line, row) {
+  if (line.phase && row.phase && row.phase !== line.phase) {
+    (line.breaks ??= []).push(line.x.length);
+    line.phase = row.phase;
+  }
   line.x.push(row.step);
   line.y.push(row[line.key]);
   line.line?.push(null);
