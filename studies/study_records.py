@@ -188,9 +188,7 @@ def on_test(
     before, after = ([column[trial] for trial in trials[recorded[side]]] for side in ("versus", "arm"))
     found = compare_seeds(before, after, paired=paired).adjusted(len(trials) * (len(trials) - 1) // 2)
     mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
-    words = (
-        f"{recorded['arm']} − {recorded['versus']}: {mean} [{low}, {high}], p = {found.p_words} ({recorded['metric']})"
-    )
+    words = f"{recorded['arm']} − {recorded['versus']}: {mean} [{low}, {high}], {found.p_told} ({recorded['metric']})"
     return words, np.allclose(found[:3], [recorded[name] for name in ("mean", "low", "high")], atol=1e-3)
 
 

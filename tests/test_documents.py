@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -121,3 +124,18 @@ def test_the_readmes_recipe_is_the_one_that_quick_runs_shortened() -> None:
 def test_quick_ends_with_how_to_go_on() -> None:
     quick = re.search(r"^quick:.*?(?=^\w)", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL | re.MULTILINE)[0]
     assert "activate" in quick.splitlines()[-2] and "$(BIN)/rlvr" in quick.splitlines()[-2]
+
+
+def test_the_readmes_terminal_says_what_a_training_says_today(tmp_path: Path) -> None:
+    """Word by word, numbers and the run's name aside; `python docs/make_capture.py` takes both pictures anew."""
+    short = ("toy_countdown", "grpo.steps=20", f"output_dir={tmp_path}")
+    command = [sys.executable, "-m", "rlvrlab", "train", *short]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
+    drawing = (ROOT / "docs/images/train.svg").read_text("utf-8")
+    texts = [html.unescape(text) for text in re.findall(r"<text [^>]*>([^<]*)</text>", drawing)]
+    assert texts[1].replace("\xa0", " ") == "$ rlvr train recipes/toy_countdown.toml"
+    assert spoken("\n".join(texts[2:])) == spoken(said.replace(str(tmp_path), "experiments"))
+
+
+def spoken(text: str) -> list[str]:
+    return re.findall(r"[a-zA-Z@]+", re.sub(r"toy_countdown_[0-9]+_[0-9]+_[0-9a-f]+", "", text))

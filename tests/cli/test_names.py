@@ -50,6 +50,10 @@ def test_steps_behind_a_name_stay_there(tmp_path, monkeypatch) -> None:
     assert RUN_AT.convert("toy@best", None, None) == "experiments/toy_1@best"
     assert RUN_AT.convert("latest", None, None) == "experiments/toy_1"
     assert RUN_OR_OTHER.convert("gone.py", None, None) == "gone.py"
+    monkeypatch.chdir(tmp_path / "experiments/toy_1")
+    for kind in (RUN_AT, RUN_OR_OTHER):
+        with pytest.raises(UserError, match=r"no run 'latest' and no folder experiments/ here; .*makes one"):
+            kind.convert("latest", None, None)
     with pytest.raises(UserError, match="no run 'gone'"):
         RUN_AT.convert("gone@3", None, None)
 
@@ -62,7 +66,7 @@ NAMED = {
     ("rescore", "tin"): "0 differences",
     ("eval", "--run", "tin@2", "--size", "4"): "4 test problems",
     ("probe", "--run", "tin@last", "--size", "2", "--n", "2"): "2 problems",
-    ("compare", "tin", "latest"): "its final checkpoint (step 4)",
+    ("compare", "tin", "latest"): "its last checkpoint (step 4)",
     ("runs", "--add-tag", "tin", "mine"): "mine",
     ("data", "prepare", "tin", "--as", "sft"): "",
     ("model", "export", "tin@last", "-o", "m"): "holds no model",

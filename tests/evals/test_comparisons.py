@@ -264,7 +264,7 @@ def test_a_run_stands_for_its_final_checkpoint_whatever_was_evaluated_later(tmp_
     assert "different stages of training: base before, step 20 after" in found.notes[0]
     shutil.rmtree(one / "evaluations" / "end")
     shutil.rmtree(one / "evaluations" / "look")
-    with pytest.raises(UserError, match=r"final checkpoint \(step 50\) has not been evaluated, only base, step 20"):
+    with pytest.raises(UserError, match=r"last checkpoint \(step 50\) has not been evaluated, only base, step 20"):
         matching([one], [two])
 
 

@@ -19,6 +19,8 @@ from rlvrlab.evals.statistics import (
     compare_suites,
     estimate,
     holm,
+    p_cell,
+    p_told,
     pass_at_k,
     pass_hat_k,
     seeds_needed,
@@ -302,3 +304,12 @@ def test_holm_by_hand_and_order() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+
+
+def test_a_p_value_is_told_as_far_as_it_holds() -> None:
+    assert [p_cell(p) for p in (None, 8.1e-34, 9.9e-5, 1e-4, 0.00123, 0.052, 1.0)] == [
+        "–", "< 0.0001", "< 0.0001", "0.0001", "0.0012", "0.052", "1",
+    ]  # fmt: skip
+    assert (p_told(8.1e-34), p_told(0.052), p_told(None)) == ("p < 0.0001", "p = 0.052", "p = –")
+    sure = compare([0.0] * 200, [1.0] * 150 + [0.0] * 50)
+    assert (sure.p_words, sure.p_told) == ("< 0.0001", "p < 0.0001")

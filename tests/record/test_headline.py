@@ -86,7 +86,7 @@ def test_of_two_alike_the_greedy_answers_are_the_result(
 def test_a_result_of_an_earlier_step_alone_says_so(run: Path) -> None:
     ended_at(run, 30)
     evaluated(run, "c", 20, 0.9, 36)
-    assert "step 20 (the final checkpoint, step 30, was not tested)" in headline_words(run)
+    assert "step 20 (the last checkpoint, step 30, was not tested)" in headline_words(run)
 
 
 def test_after_a_control_arm_the_final_policy_is_the_one_it_started_from(run: Path) -> None:

@@ -17,9 +17,13 @@ from rlvrlab.evals.monitors import health_of, ranges_of
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.record.headline import summarise
 from rlvrlab.report.gather import gather
+from rlvrlab.report.gather.curves import clock, curves
+from rlvrlab.report.gather.figures import cost, errors, signal
 from rlvrlab.report.gather.intervals import change
+from rlvrlab.report.gather.overview import overview
 from rlvrlab.report.gather.rollouts import LONGEST, MOST, Answers, spread, training_answers
 from rlvrlab.report.reading import Folder
+from rlvrlab.report.run_record import RunRecord
 
 
 def test_a_run_tells_what_the_record_says_and_where(records) -> None:
@@ -214,6 +218,70 @@ def test_the_interference_results_have_intervals(tmp_path) -> None:
     mean = sum(values) / 6
     error = (sum((v - mean) ** 2 for v in values) / 5 / 6) ** 0.5
     assert cells[0][1]["high"] == pytest.approx(mean + 2.570582 * error, rel=1e-3)
+
+
+def test_no_figure_counts_a_step_that_does_not_fit_on_the_page(tmp_path) -> None:
+    for step in range(1, 40):
+        write_answers(tmp_path, step, [(f"p{i // 8}", i % 8 < step % 9) for i in range(280)])
+    run, answers = RunRecord(tmp_path), Answers()
+    training_answers(run.folder, answers)
+    assert len(answers) == MOST // 280 * 280 < MOST, "a part of one more step would fit"
+    bars = errors(run, answers)["data"]["groups"][0]["bars"]
+    assert len(bars) == MOST // 280 and {sum(bar["counts"].values()) for bar in bars} == {280}
+    assert len(signal(run, answers)["data"]["points"]) == len(answers) // 8
+
+
+def test_of_a_step_larger_than_the_page_whole_groups_are_shown_and_nothing_is_counted(tmp_path) -> None:
+    for step in (1, 2):
+        write_answers(tmp_path, step, [(f"p{i // 16}", i % 16 < 4) for i in range(6000)])
+    run, answers = RunRecord(tmp_path), Answers()
+    training_answers(run.folder, answers)
+    assert len(answers) == MOST // 16 * 16 and "1 of 2 recorded steps are shown (the first groups" in answers.notes[0]
+    assert errors(run, answers) is None
+    assert {point["x"] for point in signal(run, answers)["data"]["points"]} == {0.25}
+
+
+def write_answers(run: Path, step: int, told: list[tuple[str, bool]]) -> None:
+    """Write the answers of a step: of which problem, and whether it is right."""
+    (run / "rollouts").mkdir(exist_ok=True)
+    rows = [{"id": f"{step}/{i}", "problem": name, "correct": right, "reward": float(right)}
+            for i, (name, right) in enumerate(told)]  # fmt: skip
+    (run / f"rollouts/step_{step}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_what_a_run_cost_adds_up(tmp_path) -> None:
+    took = {"time/sample_s": 1.0, "time/update_s": 2.0, "time/step_s": 3.5, "time/record_s": 0.5}
+    counts = {"groups/collected": 2.0, "response_length/mean": 15460.5, "train/acc": 0.5}
+    rows = [{"step": 0, "phase": "grpo"}, *({"step": n, "phase": "grpo", **took, **counts} for n in (1, 2, 3))]
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "config.json").write_text(json.dumps({"schema": 1, "recipe": {"rollout": {"n": 4}}}))
+    info = {"status": "finished", "started": "2026-11-19T05:26:41Z", "ended": "2026-11-19T05:26:58Z"}
+    (tmp_path / "run_info.json").write_text(json.dumps(info))
+    told = {row["name"]: row["value"] for row in cost(RunRecord(tmp_path))["data"]["rows"]}
+    parts = [value for name, value in told.items() if name.startswith("grpo: ")]
+    assert told["wall time of all steps"] == sum(parts) == 12 and told["grpo: everything else"] == 1.5
+    assert told["before, between and after the steps"] == 17 - 12
+    assert told["tokens sampled in training"] == 371_052, "in full, not in five digits"
+    assert told["tokens per right answer"] == 371_052 / (24 * 0.5)
+    run = RunRecord(tmp_path)
+    assert clock(run)["seconds"][-1] == overview(run)["data"]["progress"]["spent_s"] == 12
+    (tmp_path / "logs/events.jsonl").write_text('{"kind": "resume", "text": "", "time": "", "step": 1}\n')
+    assert not any(row["name"].startswith("before,") for row in cost(RunRecord(tmp_path))["data"]["rows"])
+
+
+def test_a_metric_is_not_drawn_through_from_one_phase_to_the_next(tmp_path) -> None:
+    (tmp_path / "logs").mkdir()
+    rows = [{"step": n, "phase": "sft" if n <= 500 else "grpo", "actor/loss": 9.0 if n <= 500 else 0.0,
+             **({"actor/kl": 0.1} if n > 500 else {})} for n in range(1, 520)]  # fmt: skip
+    (tmp_path / "logs/metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    panels = {one["name"]: one["series"][0] for one in curves(RunRecord(tmp_path))["data"]["others"]}
+    loss, kl = panels["actor/loss"], panels["actor/kl"]
+    [start] = loss["breaks"]
+    assert set(loss["y"][:start]) == {9.0} and set(loss["y"][start:]) == {0.0}, "no bin holds both"
+    assert loss["x"][start - 1] == 500 and loss["x"][start] == 501 and loss["phase"] == "grpo"
+    assert len({len(loss[key]) for key in ("x", "y", "line", "low", "high")}) == 1
+    assert "breaks" not in kl and kl["phase"] == "grpo"
 
 
 @given(st.integers(0, 300))

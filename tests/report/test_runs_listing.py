@@ -29,10 +29,17 @@ def test_a_line_says_what_the_files_say(tmp_path) -> None:
 
 
 def test_long_runs_are_projected_and_say_so(tmp_path) -> None:
-    made_run(tmp_path, "long", steps=2000)
+    made_run(tmp_path, "long", steps=4000)
     (entry,) = list_runs(tmp_path)
-    assert not entry.tokens_exact and entry.tokens == pytest.approx(1998 * 40, rel=0.02)
-    assert entry.step == 2000 and entry.metric["accuracy"] == pytest.approx(0.5)
+    assert not entry.tokens_exact and entry.tokens == pytest.approx(3998 * 40, rel=0.02)
+    assert entry.step == 4000 and entry.metric["accuracy"] == pytest.approx(0.5)
+
+
+def test_the_tokens_of_a_log_of_some_hundred_steps_are_counted(tmp_path) -> None:
+    folder = made_run(tmp_path, "short", steps=2000)
+    assert (folder / "logs/metrics.jsonl").stat().st_size > listing.WINDOWS * listing.WINDOW
+    (entry,) = list_runs(tmp_path)
+    assert entry.tokens_exact and entry.tokens == 1998 * 40
 
 
 def test_evaluations_are_listed_and_those_inside_runs_are_not(tmp_path) -> None:

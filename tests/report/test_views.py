@@ -21,6 +21,7 @@ from rlvrlab.report.page import Live, page
 pytestmark = pytest.mark.slow
 FEWEST_TICKS = """() => Math.min(...[...document.querySelectorAll("#curves svg")].map((chart) =>
   chart.querySelectorAll(".tick[text-anchor=end]").length))"""
+D = "lines => lines.map((line) => line.getAttribute('d'))"
 TWICE = """(() => { const all = rlvr.answers;
   return all.id[all.grouped([...all.id.keys()]).find((group) => group.rows.length > 1).shown]; })()"""
 
@@ -75,6 +76,7 @@ def test_charts_change_axis_and_scale_share_the_pointer_and_are_saved(tmp_path, 
     at.locator("#curves select[data-field=smoothing]").select_option("strong")
     kl.locator("path.line").nth(1).wait_for(state="attached")
     assert kl.locator("path.line").count() == 2, "the raw line stays, pale"
+    assert [path.count("M") for path in kl.locator("path.line").evaluate_all(D)] == [2, 2], "SFT, then GRPO"
     at.locator("#curves .area").first.hover()
     assert at.locator("#curves .here-value[visibility=visible]").count() >= 3, "all charts mark the place"
     saved: dict[str, Path] = {}

@@ -25,3 +25,9 @@ def test_what_the_recipes_reward_pays_stands_beside_accuracy_where_it_is_somethi
     told = {row[0]: row[1:] for row in rows}
     assert told["mean reward"] == ["0.500", "0.625"] and told["… near"] == ["–", "0.125"]
     assert told["reward is 0"] == ["25.0", "25.0"] and told["verifier gave 0"] == ["50.0", "50.0"]
+
+
+def test_a_change_beyond_all_doubt_has_no_p_value_in_scientific_notation() -> None:
+    outcomes = [{str(i): float(i < right) for i in range(200)} for right in (0, 150)]
+    _, rows = card_table([Card("sft", 1, {"accepted_at_1": 0.0}, outcomes[0]), Card("grpo", 2, {}, outcomes[1])])
+    assert rows[-1][-1].endswith("\np<0.0001")

@@ -54,7 +54,10 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(whole: Path,
     assert any(last.name in text and words in text for text in runs.events(copy, "recovered"))
     assert (copy / "checkpoints" / f"incomplete_{last.name}").exists()
     runs.assert_same(copy, whole)
-    assert read_lines(copy / "logs" / "superseded.jsonl"), "the lines made again are kept"
+    again = read_lines(copy / "logs" / "superseded.jsonl")
+    assert again, "the lines made again are kept"
+    [resumed] = [event["text"] for event in runs.read_events(copy) if event["kind"] == "resume"]
+    assert f"; {len(again)} line" in resumed and "made again" in resumed
 
 
 def test_all_checkpoints_gone(whole: Path, copy: Path) -> None:

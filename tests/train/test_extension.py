@@ -10,7 +10,7 @@ import pytest
 from slow_cases import some_slow
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.cards import earlier_words, read_cards
+from rlvrlab.evals.cards import earlier_words, gain_lines, gains, read_cards
 from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import load_recipe
 from rlvrlab.record.final import read_looks
@@ -164,6 +164,8 @@ def test_what_a_run_was_before_it_was_made_longer_stays_on_record(tmp_path: Path
     assert json.loads((run / "analysis/cards/before_extension/2_grpo_step_8.json").read_text()) == card
     before = f"Before it was made longer (grpo, step 8): accepted@1 {100 * card['metrics']['accepted_at_1']:.1f} %"
     page = (run / "EXPERIMENT.md").read_text(encoding="utf-8")
+    for gain in gain_lines(gains(run)):
+        assert page.count(gain) == 1 and gain in (run / "analysis/cards.md").read_text(encoding="utf-8")
     assert before in page and f"| test | 6 | `{read_info(run)['data']['test']['sha256']}` |" in page
     assert (run / "analysis/report_until_step_8.html").read_text() == "of step 8"
     assert not (run / "analysis/report.html").exists()

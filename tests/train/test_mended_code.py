@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 import runs
+from click.testing import CliRunner
 
+from rlvrlab.cli.show import command as show
 from rlvrlab.errors import OwnCodeError, RunTouched, UserError
+from rlvrlab.evals.cards import code_words, read_cards
 from rlvrlab.record.run import read_config
+from rlvrlab.report.gather import gather
 from rlvrlab.train import session
+from rlvrlab.train.extension import extend
 from rlvrlab.train.session import accept_code
 
 BROKEN = """
@@ -53,6 +58,29 @@ def test_a_mended_reward_is_refused_until_it_is_accepted_and_then_recorded(tmp_p
     assert f"{before} → {after}" in (folder / "EXPERIMENT.md").read_text(encoding="utf-8")
     assert accept_code(folder) == {}  # nothing is left to accept, and nothing is written
     assert session.resume(folder, runs.quiet).status == "finished"
+
+
+def test_every_table_of_cards_says_which_of_them_other_code_paid(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MENDED, encoding="utf-8")
+    runs.run(tmp_path, "reward.type=mine.py:reward", "eval.test_size=6", text=runs.ONLINE)
+    folder = runs.only_run(tmp_path)
+    assert code_words(folder, read_cards(folder)) == []
+    (tmp_path / "mine.py").write_text(MENDED.replace("float(", "0.5 * float("), encoding="utf-8")
+    accept_code(folder)
+    assert code_words(folder, read_cards(folder)) == [], "nothing was measured since"
+    extend(folder, ["grpo.steps=+2"])
+    assert session.resume(folder, runs.quiet).status == "finished"
+    [words] = code_words(folder, read_cards(folder))
+    step = read_cards(folder)[-1].step - 2
+    assert words == (
+        f"Own code changed after step {step} (reward.code): baseline, sft measured by the code before, "
+        "grpo by the code since; their rewards do not compare."
+    )
+    for page in ("analysis/cards.md", "EXPERIMENT.md"):
+        assert f"\n{words}\n" in (folder / page).read_text(encoding="utf-8")
+    [phases] = [one for one in gather(folder)["sections"] if one["view"] == "phases"]
+    assert phases["data"]["code"] == [words]
+    assert words in CliRunner().invoke(show, [str(folder)]).output
 
 
 def test_a_fork_takes_the_mended_reward_and_leaves_the_failed_run_alone(tmp_path: Path) -> None:

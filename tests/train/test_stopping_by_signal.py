@@ -52,6 +52,8 @@ def test_one_signal_ends_in_order(whole: Path, tmp_path: Path, number: int, stat
     assert runs.in_child(lambda: session.resume(folder, runs.quiet)) == 0
     runs.assert_same(folder, whole)
     assert not (folder / "logs" / "superseded.jsonl").exists(), "an orderly end leaves nothing to do again"
+    resumed = [event["text"] for event in runs.read_events(folder) if event["kind"] == "resume"]
+    assert all(text.removeprefix("resumes after step ").isdigit() for text in resumed), "no lines, no word of lines"
 
 
 @pytest.mark.slow

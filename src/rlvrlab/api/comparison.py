@@ -16,6 +16,7 @@ from rlvrlab.cli.names import RUN_AT
 from rlvrlab.errors import NotAlike, UserError
 from rlvrlab.evals.compare import Comparison as Compared
 from rlvrlab.evals.compare_runs import compare_named
+from rlvrlab.evals.statistics import p_told
 from rlvrlab.record.final import split_run, standing
 
 
@@ -54,7 +55,7 @@ class Comparison:
         low, high = (100 * value for value in self.interval)
         shares = f"{self.compared.measures[0].what} {100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
         points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
-        points += "" if self.p is None else f", p = {self.p:.2g}"
+        points += "" if self.p is None else f", {p_told(self.p)}"
         lines = [f"Comparison({self.compared.about}: {shares}, {points}, {self.verdict})", *self._below]
         return "\n  ".join(lines)
 

@@ -118,7 +118,7 @@ class RunName(RunWord):
         word, mark, which = text.rpartition("@") if self._at else (text, "", "")
         if not mark:
             word, which = text, ""
-        found = find_run(word) if self._other else run_folder(word)
+        found = find_run(word) if self._other and word != LATEST else run_folder(word)
         return f"{found if found is not None else word}{mark}{which}"
 
 

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from rlvrlab.cli.printing import CountLines, print_json, printable, say, table
-from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
+from rlvrlab.evals.cards import better_before, code_words, earlier_words, gain_lines, gains, read_cards
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import going_on
 from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent
@@ -152,7 +152,7 @@ class Progress:
             out.print(table(columns, cells, no_wrap=columns, title=about, **tight))
             note = "In %, greedy, 95 % intervals; changes of accepted@1 are paired by problem, each by itself. "
             out.print(f"{note}One run: they hold for new problems, not for new seeds.", style="dim")
-            for words in earlier_words(ended.folder, cards):
+            for words in [*code_words(ended.folder, cards), *earlier_words(ended.folder, cards)]:
                 say(out, words.strip())
         say(out, headline_words(ended.folder), "bold")
         gained = gain_lines(gains(ended.folder))

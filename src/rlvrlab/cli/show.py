@@ -87,7 +87,7 @@ def command(run: str, folder: Path, as_json: bool) -> None:
 
 def _details(folder: Path) -> dict[str, Any]:
     """What `rlvr show` says of a run beyond its line in the list."""
-    from rlvrlab.evals.cards import better_before, earlier_words, gain_lines, gains, read_cards
+    from rlvrlab.evals.cards import better_before, code_words, earlier_words, gain_lines, gains, read_cards
     from rlvrlab.record.headline import in_words
     from rlvrlab.report.gather.overview import overview, result
     from rlvrlab.report.reading import STRANGE
@@ -97,9 +97,10 @@ def _details(folder: Path) -> dict[str, Any]:
     data = overview(run)["data"]
     accuracies = [key for key in run.keys if key.startswith("val-core/") and key.endswith("/acc")]
     curves = {key: [value for _, value, _ in run.series(key)] for key in (*accuracies, *CURVES)}
-    cards, earlier, added = [], [], list[str]()
+    cards, code, earlier, added = [], [], [], list[str]()
     try:
         cards = read_cards(folder)
+        code = code_words(folder, cards)
         earlier = [words.strip() for words in earlier_words(folder, cards)]
         added = [*gain_lines(gains(folder)), better_before(folder)]
     except (RunError, OSError, *STRANGE) as error:
@@ -108,6 +109,7 @@ def _details(folder: Path) -> dict[str, Any]:
         **{key: data[key] for key in ("why", "go_on", "headline", "lights", "warnings")},
         "curves": {key: values for key, values in curves.items() if values},
         "cards": cards,
+        "code": code,
         "earlier": earlier,
         "added": [line for line in added if line],
         "result": in_words(result(run), folder),
@@ -168,7 +170,7 @@ def _show_run(console: Console, details: dict[str, Any]) -> None:
         title = f"Phases' cards: {len(cards[0].outcomes)} test problems, in %, 95 % intervals"
         head, rows = card_table(cards)
         _print_table(console, title, head, [[Text(cell) for cell in row] for row in rows], ruled=True)
-    for words in [*details["added"], *details["earlier"]]:
+    for words in [*details["code"], *details["added"], *details["earlier"]]:
         say(console, words)
 
 

@@ -17,7 +17,7 @@ from rlvrlab.evals.noise import LEVEL, Interval
 from rlvrlab.evals.statistics import Difference, compare, newcombe
 from rlvrlab.record.files import read_facts
 from rlvrlab.record.headline import summarise
-from rlvrlab.record.run import read_metrics
+from rlvrlab.record.run import read_events, read_metrics
 from rlvrlab.record.shapes import MEND, Record, refuse_other
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.student import normal_quantile
@@ -233,9 +233,27 @@ def earlier_words(run_folder: Path, cards: Sequence[Card]) -> list[str]:
         low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
         was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
         paired = change(card, last)
-        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], p={paired.p_words}"
+        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], {paired.p_told}"
         words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
         told.append(f"{words}; change until step {last.step}: {since}.\n")
+    return told
+
+
+def code_words(run_folder: Path, cards: Sequence[Card]) -> list[str]:
+    """For each time that own code was accepted as it had become: which cards the code before it had judged and paid."""
+    told = []
+    for event in read_events(run_folder):
+        step = event.get("step")
+        if event["kind"] != "code_accepted" or step is None:
+            continue
+        before, after = ([card.phase for card in cards if (card.step > step) is late] for late in (False, True))
+        if before and after:
+            keys = sorted(event.get("changed") or {})
+            what = "rewards" if keys == ["reward.code"] else "numbers"
+            told.append(
+                f"Own code changed after step {step} ({', '.join(keys)}): {', '.join(before)} measured by the code "
+                f"before, {', '.join(after)} by the code since; their {what} do not compare."
+            )
     return told
 
 

@@ -83,6 +83,6 @@ def _not_examined(run: Path, which: str) -> str:
     there = ", ".join(checkpoint_words(step) for step in other)
     name = other[-1] or "base"
     return (
-        f"{run}: its final checkpoint{f' ({at_end})' if at_end else ''} has not been evaluated, only {there}; "
+        f"{run}: its last checkpoint{f' ({at_end})' if at_end else ''} has not been evaluated, only {there}; "
         f"`rlvr eval --run {run}` does, or name the other: {run}@{name}"
     )

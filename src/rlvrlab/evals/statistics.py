@@ -27,6 +27,8 @@ RESAMPLES = 10_000
 FEW = 5
 """Fewer right answers than this, or fewer wrong ones, are rare."""
 Scores = Floats | Sequence[float]
+LEAST_P = 0.0001
+"""Below it a p value is not told exactly, as on the page (assets/dom.js)."""
 MOST_SEEDS, MANY_SEEDS = 1000, 100
 """Where `seeds_needed` gives up in planning, and after a comparison."""
 
@@ -103,7 +105,12 @@ class Difference(NamedTuple):
     @property
     def p_words(self) -> str:
         """The p value as tables show it."""
-        return "–" if self.p is None else f"{self.p:.2g}"
+        return p_cell(self.p)
+
+    @property
+    def p_told(self) -> str:
+        """The p value within a sentence."""
+        return p_told(self.p)
 
     def interval(self, level: float = LEVEL) -> Interval:
         """The interval of another level; where nothing is random (no noise), the difference itself."""
@@ -338,6 +345,17 @@ def sign_flip(delta_P: Floats, *key: object, resamples: int = RESAMPLES) -> floa
     signs = generator(*key, "sign flip").integers(0, 2, (resamples, len(delta_P)), dtype=np.int8) * 2 - 1
     reached = np.abs(signs @ delta_P) >= abs(float(delta_P.sum())) - 1e-12
     return float((1 + reached.sum()) / (1 + resamples))
+
+
+def p_cell(p: float | None) -> str:
+    """A p value for a column: two digits, none below LEAST_P, which no normal approximation is good for."""
+    return "–" if p is None else f"< {LEAST_P}" if p < LEAST_P else f"{p:.2g}"
+
+
+def p_told(p: float | None) -> str:
+    """A p value for a sentence, as `p = 0.038` or `p < 0.0001`."""
+    cell = p_cell(p)
+    return f"p {cell}" if cell.startswith("<") else f"p = {cell}"
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

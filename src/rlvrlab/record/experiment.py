@@ -50,7 +50,7 @@ def write_experiment(folder: Path, so_far: Summary | None = None) -> None:
         f"## Question\n\n{recipe['question'] or 'Not stated: set `question` in the recipe.'}",
         _result(folder, so_far),
         f"## Answer\n\n{plain_files.read_text(findings).rstrip()}" if told else "",
-        f"## Phases\n\n{plain_files.read_text(cards).rstrip()}" if cards.exists() else "",
+        _phases(cards, findings if told else None),
         _progress(so_far),
         "\n".join(["## Health", "", *_health(so_far), "", f"Ranges watched: {'; '.join(info.get('watched', []))}."]),
         _recipe(config),
@@ -76,6 +76,15 @@ def sparkline(values: list[float], width: int = 40) -> str:
     return "".join(BARS[int((v - low) * scale)] for v in picked)
 
 
+def _phases(cards: Path, findings: Path | None) -> str:
+    """The table of cards; what follows from it is left to the answer, where there is one."""
+    if not cards.exists():
+        return ""
+    said = {f"- {line}" for line in plain_files.read_text(findings).splitlines()} if findings else set()
+    lines = [line for line in plain_files.read_text(cards).splitlines() if line not in said]
+    return "\n".join(["## Phases", "", *lines]).rstrip()
+
+
 def _health(so_far: Summary) -> list[str]:
     shown = [
         [f"- {e['time']} **{e['kind']}**: {e['text']}" for e in events]
@@ -96,7 +105,7 @@ def _result(folder: Path, so_far: Summary) -> str:
         "",
         f"**{headline_words(folder, so_far)}**",
         "",
-        "The result is that of the final checkpoint. Dev problems decide early stops and the best checkpoint "
+        "The result is that of the last checkpoint. Dev problems decide early stops and the best checkpoint "
         f"(`RUN@best`). {ACCEPTED}, 95 % intervals; the best of several is partly luck:",
         "",
     ]

@@ -48,7 +48,7 @@ class Headline(NamedTuple):
     @property
     def lacks(self) -> str:
         """What keeps it from being the result of the run, in words; nothing where it is of the final checkpoint."""
-        return f" (the final checkpoint, step {self.final}, was not tested)" if self.final else ""
+        return f" (the last checkpoint, step {self.final}, was not tested)" if self.final else ""
 
 
 def headlines(folder: Path, so_far: Summary | None = None) -> list[Headline]:

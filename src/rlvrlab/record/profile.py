@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rlvrlab.plain_files import number
+
 PARTS = {
     "problems": "choosing problems",
     "limits": "running references for limits",
@@ -66,10 +68,16 @@ def profile_of(rows: Sequence[Mapping[str, Any]]) -> list[Spent]:
     for phase in dict.fromkeys(row["phase"] for row in steps):
         own = [row for row in steps if row["phase"] == phase]
         spent = {part: sum(_seconds(row, part) for row in own) for part in PARTS}
-        whole = sum(row["time/step_s"] + (row.get(AFTER) or 0.0) for row in own)
+        whole = sum(whole_seconds(row) for row in own)
         spent[""] = max(0.0, whole - sum(spent.values()))
         found += [Spent(phase, part, s, s / whole, s / len(own)) for part, s in spent.items() if s > 0 and whole > 0]
     return found
+
+
+def whole_seconds(row: Mapping[str, Any]) -> float:
+    """What a step took, with what was recorded after it: its parts add up to this; 0 where nobody measured."""
+    step = number(row.get("time/step_s"))
+    return 0.0 if step is None else step + (number(row.get(AFTER)) or 0.0)
 
 
 def _seconds(row: Mapping[str, Any], part: str) -> float:

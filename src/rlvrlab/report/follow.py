@@ -92,13 +92,16 @@ class Glimpse(NamedTuple):
     """The part of the file's bytes that was read; 1 means all."""
 
 
-def glimpse(path: Path, windows: int, size: int) -> Glimpse:
-    """What can be told of a file without reading all of it: evenly spread windows, the last one at its end."""
+def glimpse(path: Path, windows: int, size: int, whole: int = 0) -> Glimpse:
+    """What can be told of a file without reading all of it: evenly spread windows, the last one at its end.
+
+    A file of up to `whole` bytes is read entirely.
+    """
     parts = []
     try:
         with plain_files.opened(path) as file:
             total = os.fstat(file.fileno()).st_size
-            if total <= windows * size:
+            if total <= max(whole, windows * size):
                 data = file.read(total)
                 return Glimpse(data[: data.rfind(b"\n") + 1].splitlines(), 1.0)
             for i in range(windows):

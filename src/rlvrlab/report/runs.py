@@ -30,7 +30,9 @@ from rlvrlab.report.tags import read_tags
 DEPTH = 3
 """How far below a folder runs are looked for: experiments/study/arm/run."""
 WINDOWS, WINDOW = 12, 16 << 10
-"""How many places of logs/metrics.jsonl are read, and how many bytes at each."""
+"""How many places of a long logs/metrics.jsonl are read, and how many bytes at each."""
+SMALL = 512 << 10
+"""A log of up to so many bytes is read whole: some hundred steps, in a few milliseconds."""
 LENGTH = re.compile(rb'"response_length/mean": ([0-9.e+-]{1,32})')
 GROUPS = re.compile(rb'"groups/collected": ([0-9.e+-]{1,32})')
 """Find mean length and groups in a metrics line; with the group size, they give the number of generated tokens."""
@@ -172,7 +174,7 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held] | None) -> Entry:
     recipe = config.get("recipe") or {}
-    seen = glimpse(folder / "logs" / "metrics.jsonl", WINDOWS, WINDOW)
+    seen = glimpse(folder / "logs" / "metrics.jsonl", WINDOWS, WINDOW, SMALL)
     last: Row = next((rows[0] for line in reversed(seen.lines) if (rows := parse(line))), {})
     evaluated = parse(b"\n".join(line for line in seen.lines if b'"val-core/' in line))  # parsing all takes too long
     measured = [(row, accuracy) for row in evaluated if (accuracy := held_out(row))]

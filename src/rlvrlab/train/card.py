@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.evals.answering import BLIND, EngineAnswerer
-from rlvrlab.evals.cards import CARDS, EARLIER, Card, change, earlier_words, gain_lines, on_test, origin_of, read_cards
+from rlvrlab.evals.cards import (
+    CARDS,
+    EARLIER,
+    Card,
+    change,
+    code_words,
+    earlier_words,
+    gain_lines,
+    on_test,
+    origin_of,
+    read_cards,
+)
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.metrics import card_columns, grouped
 from rlvrlab.evals.protocol import asked_facts, eval_at_1, eval_at_k
@@ -62,7 +73,13 @@ def write_card(lab: Lab, run_folder: Path, index: int, phase: str, step: int, *,
     write_atomically(folder / f"{index}_{phase}.json", json.dumps(card._asdict(), indent=1) + "\n")
     cards = read_cards(run_folder)
     added = [f"- {line}" for line in gain_lines(on_test(cards))]
-    page = [markdown(cards), *added, *([""] if added else []), *earlier_words(run_folder, cards)]
+    page = [
+        markdown(cards),
+        *(f"{words}\n" for words in code_words(run_folder, cards)),
+        *added,
+        *([""] if added else []),
+        *earlier_words(run_folder, cards),
+    ]
     write_atomically(run_folder / CARDS_PAGE, "\n".join(page))
     return card
 
@@ -180,7 +197,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
             continue
         paired = change(origin, card)
         bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
-        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\np={paired.p_words}")
+        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\n{paired.p_told.replace(' ', '')}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
 

@@ -91,12 +91,22 @@ def _remedy(folder: Path, has: Supplies) -> str:
     return f"restore {', '.join(dict.fromkeys(files)) or 'it'} as it was, or train anew on what is there now: {command}"
 
 
-def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, kind: str) -> None:
-    """Write another recipe into a run's folder on purpose; `changed` (key -> from, to) is kept as its history."""
+def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, kind: str, **facts: Any) -> None:
+    """Write another recipe into a run's folder on purpose; `changed` (key -> from, to) is kept as its history.
+
+    `facts` go into the event that says so.
+    """
     config = read_config(run.folder)
     history = [*config.get("history", []), {"time": utc_now(), "changed": changed}]
     kept = {"folder": config["folder"], "history": history}
-    run.reconfigure({**config, **now.config(), **kept}, words, kind=kind, changed=changed)
+    run.reconfigure({**config, **now.config(), **kept}, words, kind=kind, changed=changed, **facts)
+
+
+def note_resume(run: Run, step: int, moved: int) -> None:
+    """Record after which step a run goes on, and how many lines of the log beyond it were set aside, if any."""
+    lines = f"{moved} line{'s' * (moved != 1)} of the log beyond it"
+    again = f"; {lines} moved to logs/superseded.jsonl, their steps are made again" if moved else ""
+    run.event("resume", f"resumes after step {step}{again}", step=step)
 
 
 @contextmanager

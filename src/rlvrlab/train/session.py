@@ -86,7 +86,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
         for kind, words in remarks:
             run.event(kind, words)
         run_folder.set_page_aside(run, state.step)
-        run.event("resume", f"resumes after step {state.step}; {moved} later lines will be made again", step=state.step)
+        run_folder.note_resume(run, state.step, moved)
         return _go(lab, run, state, observe)
 
 
@@ -156,7 +156,7 @@ def accept_code(folder: Path) -> dict[str, Any]:
         step = checkpoint.read_state(found[0]).step if found else 0
         told = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in changed.items())
         words = f"own code accepted as it is now: {told}; it judges and pays what follows step {step}"
-        run_folder.change_recipe(run, now, changed, words, kind="code_accepted")
+        run_folder.change_recipe(run, now, changed, words, kind="code_accepted", step=step)
         data = read_info(folder).get("data", {})
         if data.get("version") == changed.get("env.code", {}).get("from", ""):  # functions that score are a version
             run.info(data={**data, "version": changed["env.code"]["to"]})

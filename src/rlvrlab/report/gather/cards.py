@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import EARLIER, earlier_words, read_cards, told_keys
+from rlvrlab.evals.cards import EARLIER, code_words, earlier_words, read_cards, told_keys
 from rlvrlab.evals.statistics import Difference, compare
 from rlvrlab.report.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.run_record import RunRecord
@@ -72,7 +72,7 @@ def phases(run: RunRecord) -> Section | None:
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
     cells = [[_measured(card, key) for card in cards] for key in keys]
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,
-            "steps": [_step(cards, i) for i in range(1, len(cards))], "earlier": _earlier(run)}  # fmt: skip
+            "steps": [_step(cards, i) for i in range(1, len(cards))], **_said(run)}  # fmt: skip
     note = (
         "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem, each "
         "by itself."
@@ -80,13 +80,15 @@ def phases(run: RunRecord) -> Section | None:
     return section("phases", "phases", "Phases", data, FOLDER, note)
 
 
-def _earlier(run: RunRecord) -> list[str]:
-    """What the run could do each time that it was made longer afterwards."""
+def _said(run: RunRecord) -> dict[str, list[str]]:
+    """Which cards other code measured, and what the run could do each time that it was made longer afterwards."""
     try:
-        return [line.strip() for line in earlier_words(run.root, read_cards(run.root))]
+        cards = read_cards(run.root)
+        earlier = [line.strip() for line in earlier_words(run.root, cards)]
+        return {"code": code_words(run.root, cards), "earlier": earlier}
     except (LabError, OSError, *STRANGE) as error:
         run.folder.miss(f"{FOLDER}{EARLIER}", f"could not be read ({words(str(error), 100)})")
-        return []
+        return {"code": [], "earlier": []}
 
 
 def _step(cards: list[CardRecord], i: int) -> Fact:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby
 from typing import Any
 
 from rlvrlab.evals.statistics import wilson
+from rlvrlab.record.profile import whole_seconds
 from rlvrlab.report.reading import Fact, Line, Section, as_table, number, rounded, section
 from rlvrlab.report.run_record import METRICS, RunRecord
 
@@ -27,7 +29,7 @@ def curves(run: RunRecord) -> Section | None:
     skills = [panel(name, [{"name": name, "key": key, **skill_curve(run, key)}]) for name, key in run.skill_keys]
     taken = {one["key"] for one in main} | {k for _, key in run.skill_keys for k in (key, count_key(key))} | UNTOLD
     names = [key for key in (*FIRST, *sorted(run.keys)) if key not in taken and not key.endswith(("_low", "_high"))]
-    others = [panel(key, [{"name": key, "key": key, **thinned(run.series(key))}]) for key in dict.fromkeys(names)]
+    others = [panel(key, [{"name": key, "key": key, **by_phase(run, key)}]) for key in dict.fromkeys(names)]
     data = {
         "main": panel("accepted@1", main),
         "skills": skills,
@@ -119,15 +121,34 @@ def thinned(points: Sequence[tuple[int, float, int]]) -> Fact:
     }
 
 
+def by_phase(run: RunRecord, key: str) -> Fact:
+    """A metric's curve, thinned phase by phase; `breaks` are the points before which the line is not drawn through.
+
+    One name can stand for two measures: the entropy of SFT is over reference tokens, that of GRPO over sampled ones.
+    """
+    phase = {line.number: str(line.row.get("phase", "")) for line in run.metrics}
+    stretches = [(name, list(own)) for name, own in groupby(run.series(key), key=lambda point: phase[point[2]])]
+    last = stretches[-1][0] if stretches else ""
+    if len(stretches) < 2:
+        return thinned(run.series(key)) | {"phase": last}
+    parts = [thinned(own) for _, own in stretches]
+    curve: Fact = {name: [v for part in parts for v in part[name]] for name in ("x", "y", "line")}
+    if any("binned" in part for part in parts):
+        curve |= {side: [v for part in parts for v in part[side if side in part else "y"]] for side in ("low", "high")}
+        curve["binned"] = max(part.get("binned", 1) for part in parts)
+    breaks = list(accumulate(len(part["x"]) for part in parts[:-1]))
+    return curve | {"breaks": breaks, "phase": last}
+
+
 def clock(run: RunRecord) -> Fact:
     """Answers, tokens and seconds spent until each step, so that a picture can have them across instead of steps."""
     n = as_table(run.recipe.get("rollout")).get("n")
     size = n if isinstance(n, int) else 0
     spent, rows = [0.0, 0.0, 0.0], []
     for line in run.metrics:
-        keys = ("groups/collected", "response_length/mean", "time/step_s")
-        groups, length, seconds = (number(line.row.get(key)) or 0.0 for key in keys)
-        spent = [spent[0] + size * groups, spent[1] + size * groups * length, spent[2] + seconds]
+        groups, length = (number(line.row.get(key)) or 0.0 for key in ("groups/collected", "response_length/mean"))
+        answers = size * groups
+        spent = [spent[0] + answers, spent[1] + answers * length, spent[2] + whole_seconds(line.row)]
         rows.append([line.row["step"], *spent])
     every = -(-len(rows) // POINTS) or 1
     kept = [row for i, row in enumerate(rows) if i % every == 0 or i == len(rows) - 1]

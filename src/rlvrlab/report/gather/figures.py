@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
 from rlvrlab.record.faster import advice
-from rlvrlab.record.profile import profile_of
+from rlvrlab.record.profile import profile_of, whole_seconds
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
 from rlvrlab.report.gather.overview import alarms
@@ -34,7 +35,7 @@ def errors(run: RunRecord, answers: Answers) -> Section | None:
     held_out = list(bars.values())
     by_step: dict[int, Counter[str]] = defaultdict(Counter)
     for step, error, correct in zip(*(answers.columns[name] for name in ("step", "error", "correct")), strict=True):
-        if step is not None:
+        if step is not None and step not in answers.incomplete:
             wrong = answers.texts[error] if error >= 0 else "wrong"
             by_step[step]["unjudged" if correct < 0 else "right" if correct == 1 else wrong] += 1
     training = [
@@ -97,35 +98,55 @@ def cost(run: RunRecord) -> Section | None:
     """Tokens, seconds and what a right answer costs; derived numbers say from what."""
     if not run.metrics:
         return None
-    n = as_table(run.recipe.get("rollout")).get("n")
-    answers = tokens = right = seconds = 0.0
+    answers, tokens, right = _sampled(run)
+    seconds = sum(whole_seconds(line.row) for line in run.metrics)
     judging = [s for line in run.metrics if isinstance(s := line.row.get("time/judge_s"), int | float)]
-    for line in run.metrics:
-        groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
-        seconds += line.row.get("time/step_s") or 0.0
-        if isinstance(n, int) and isinstance(groups, int | float):
-            answers += n * groups
-            tokens += n * groups * (length or 0.0)
-            right += n * groups * (share or 0.0)
     made = "groups/collected × rollout.n" if answers else NOT_RECORDED
     judged = "sum of time/judge_s" if judging else f"{NOT_RECORDED}: metrics without time/judge_s"
     told = [
-        ("wall time of all steps", seconds, "s", "sum of time/step_s"),
+        ("wall time of all steps", seconds, "s", "sum of time/step_s and time/record_s; the parts of each phase below"),
+        *_beside_steps(run, seconds),
         ("answers sampled in training", answers or None, "", made),
         ("tokens sampled in training", tokens or None, "", f"{made} × response_length/mean"),
-        ("tokens per right answer", tokens / right if right else None, "", "the two above, × train/acc"),
-        ("wall seconds per right answer", seconds / right if right else None, "s", "derived"),
+        ("tokens per right answer", tokens / right if right else None, "", "tokens ÷ (answers × train/acc)"),
+        ("wall seconds per right answer", seconds / right if right else None, "s", "wall time ÷ (answers × train/acc)"),
         ("judge seconds in training", sum(judging) if judging else None, "s", judged),
     ]
     spent = profile_of([line.row for line in run.metrics])
     told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{one.share:.0%} of its steps") for one in spent]
     rows = [
-        {"name": name, "value": rounded(value), "unit": unit, "how": how, "from": place(METRICS)}
+        {"name": name, "value": rounded(value, 9), "unit": unit, "how": how, "from": place(METRICS)}
         for name, value, unit, how in told
     ]
     series = {"name": "seconds per step", **thinned(run.series("time/step_s"))}
     data: dict[str, Any] = {"rows": rows, "advice": advice(spent, run.recipe), "series": series}
     return section("cost", "cost", "Cost", data, METRICS)
+
+
+def _sampled(run: RunRecord) -> tuple[float, float, float]:
+    """How many answers training drew, their tokens, and how many of them were right."""
+    n = as_table(run.recipe.get("rollout")).get("n")
+    answers = tokens = right = 0.0
+    for line in run.metrics:
+        groups, length, share = (line.row.get(k) for k in ("groups/collected", "response_length/mean", "train/acc"))
+        if isinstance(n, int) and isinstance(groups, int | float):
+            answers += n * groups
+            tokens += n * groups * (length or 0.0)
+            right += n * groups * (share or 0.0)
+    return answers, tokens, right
+
+
+def _beside_steps(run: RunRecord, seconds: float) -> list[tuple[str, float, str, str]]:
+    """What a run took besides its steps; unknown while it runs, and after a resume, whose pause is no work."""
+    times = [run.info.get(end) for end in ("started", "ended")]
+    if run.status == "running" or any(line.row.get("kind") == "resume" for line in run.events):
+        return []
+    try:
+        started, ended = (datetime.fromisoformat(str(time)) for time in times)
+    except ValueError:
+        return []
+    rest = max(0.0, (ended - started).total_seconds() - seconds)
+    return [("before, between and after the steps", rest, "s", "from started to ended (whole seconds) − steps")]
 
 
 def hacks(run: RunRecord, answers: Answers) -> Section | None:

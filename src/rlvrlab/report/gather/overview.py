@@ -8,6 +8,7 @@ from rlvrlab.errors import LabError
 from rlvrlab.evals.monitors import Standing, health_of, ranges_of
 from rlvrlab.record.experiment import going_on
 from rlvrlab.record.headline import Headline, tested
+from rlvrlab.record.profile import whole_seconds
 from rlvrlab.record.summary import WITHDRAWN
 from rlvrlab.report.gather.answer import answer
 from rlvrlab.report.reading import STRANGE, Fact, Line, Section, as_table, number, place, rounded, section, words
@@ -34,8 +35,9 @@ def overview(run: RunRecord) -> Section:
     if run.status == "running" and run.total_steps and seconds:
         left = rounded(max(0, run.total_steps - done) * median(seconds[-RECENT:]), 3)
     phase = str(run.metrics[-1].row.get("phase", "")) if run.metrics else ""
+    spent = rounded(sum(whole_seconds(line.row) for line in run.metrics), 4)
     progress = {"step": done, "total": run.total_steps, "phase": phase, "phases": run.phases, "left_s": left,
-                "spent_s": rounded(sum(seconds), 4), "from": _last(run, "step")}  # fmt: skip
+                "spent_s": spent, "from": _last(run, "step")}  # fmt: skip
     known, spans, lights = result(run), _spans(run), _lights(run)
     data = {
         "status": run.status,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -37,6 +37,8 @@ class Answers:
         self.cut: dict[int, int] = {}
         self.characters = 0
         self.notes: list[str] = []
+        self.incomplete: set[int | None] = set()
+        """Steps of which only the first groups are shown, so that nothing may be counted over their answers."""
         self.credited: list[Credited] = []
         """The answers whose steps have credit."""
         self._index: dict[str, int] = {}
@@ -100,28 +102,43 @@ class Answers:
 
 
 def training_answers(folder: Folder, answers: Answers, side: str = "", most: int = MOST) -> None:
-    """Add answers of rollouts/: the first and the last step, then those between, until the page is full."""
+    """Add answers of rollouts/: the first and the last step, then those between, while whole steps fit on the page.
+
+    Of steps that are each larger than the page, the first is shown as far as its groups fit.
+    """
     files = {step: f"rollouts/{path.name}" for step, path in rollout_files(folder.root).items()}
     if not files:
         folder.miss("rollouts/", "no answers are recorded (record.rollouts)")
         return
     steps = list(files)
     read: dict[int, list[Line]] = {}
-    count = characters = 0
-    room = min(most, MOST - len(answers))
+    characters, room, part = 0, min(most, MOST - len(answers)), ""
     for index in spread(len(steps)):
-        if count >= room or characters >= CHARACTERS - answers.characters:
+        if room <= 0 or characters >= CHARACTERS - answers.characters:
             break
-        lines = folder.lines(files[steps[index]])[: room - count]
+        lines = folder.lines(files[steps[index]])
+        if len(lines) > room:
+            if read:
+                break
+            answers.incomplete.add(steps[index])
+            lines, part = _first_groups(lines, room), " (the first groups of it)"
         characters += sum(len(str(line.row.get("completion", ""))) for line in lines)
-        count += len(lines)
+        room -= len(lines)
         read[steps[index]] = lines
     for step in sorted(read):
         for line in read[step]:
             answers.add(line.row, files[step], line.number, side, step)
-    if len(read) < len(steps):
-        shown = f"{len(read)} of {len(steps)} recorded steps are shown"
+    if part or len(read) < len(steps):
+        shown = f"{len(read)} of {len(steps)} recorded steps are shown{part}"
         answers.notes.append(f"{side}{side and ': '}{shown}, evenly spread; all are in rollouts/.")
+
+
+def _first_groups(lines: Sequence[Line], room: int) -> list[Line]:
+    """The lines of the first problems that fit whole; of a single larger one as many as fit."""
+    whole = room
+    while whole and lines[whole].row.get("problem") == lines[whole - 1].row.get("problem"):
+        whole -= 1
+    return list(lines[: whole or room])
 
 
 def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str = "", most: int = MOST) -> None:

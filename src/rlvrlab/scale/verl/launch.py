@@ -100,7 +100,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
         step = max(complete_steps(job.folder / "checkpoints"), default=0)
         moved = run.rewind(lambda _, row: row["step"] <= step and step > 0, step)
         run_folder.set_page_aside(run, step)
-        run.event("resume", f"resumes after step {step}; {moved} later lines will be made again", step=step)
+        run_folder.note_resume(run, step, moved)
         return _go(job, run, on_record(read_metrics(folder)), observe, python, resumed=step)
 
 

@@ -145,6 +145,7 @@ function viewPhases(data) {
   const drawn = steps.length ? [phaseFigure(steps), phaseTable(steps)] : [];
   return [
     ...drawn,
+    (data.code || []).map((words) => el("p.callout.caution", words)),
     data.earlier.length
       ? [el("h3", "Before it was made longer"), data.earlier.map((words) => el("p", words))]
       : null,

@@ -16,17 +16,21 @@ function drawMarks(svg, marks, toX, box, small) {
 function drawLine(svg, line, index, toX, toY, smoothing) {
   const stroke = line.colour || colour(index);
   if (line.low && line.high) {
-    const upper = line.x.map((x, i) => [toX(x), toY(line.high[i])]);
-    const lower = line.x.map((x, i) => [toX(x), toY(line.low[i])]).reverse();
-    const whole = [...upper, ...lower].filter((point) => known(point[0]) && known(point[1]));
-    if (whole.length > 3) svg.append(s("path", { className: "band", d: `${path(whole)}Z`, style: { fill: stroke } }));
+    for (const [from, to] of stretches(line)) {
+      const points = (values) => line.x.slice(from, to).map((x, i) => [toX(x), toY(values[from + i])]);
+      const whole = [...points(line.high), ...points(line.low).reverse()];
+      const drawn = whole.filter((point) => known(point[0]) && known(point[1]));
+      if (drawn.length > 3) svg.append(s("path", { className: "band", d: `${path(drawn)}Z`, style: { fill: stroke } }));
+    }
   }
   const calm = smoothed(line, smoothing);
   const draw = (values, className) =>
     svg.append(
       s("path", {
         className,
-        d: path(line.x.map((x, i) => [toX(x), toY(values[i])])),
+        d: stretches(line)
+          .map(([from, to]) => path(line.x.slice(from, to).map((x, i) => [toX(x), toY(values[from + i])])))
+          .join(""),
         style: { stroke, "stroke-dasharray": line.branch ? "5 4" : dash(index) },
       }),
     );
@@ -41,6 +45,12 @@ function drawLine(svg, line, index, toX, toY, smoothing) {
   }
 }
 
+// A line's parts between its breaks, as [from, to): what a phase measured is not joined to what the next one did.
+function stretches(line) {
+  const ends = [0, ...(line.breaks || []), line.x.length];
+  return ends.slice(1).map((to, i) => [ends[i], to]);
+}
+
 // Noise is shown pale, its running mean strong. The window is a share of the points: a thirtieth unless chosen.
 const SMOOTHING = { none: 0, usual: null, strong: 0.1, "very strong": 0.25 };
 
@@ -51,11 +61,13 @@ function smoothed(line, share = null) {
   if (half < 1 || line.points || !line.y.every(known)) return null;
   const sums = [0];
   for (const value of line.y) sums.push(sums[sums.length - 1] + value);
-  return line.y.map((_, i) => {
-    const from = Math.max(0, i - half),
-      to = Math.min(n, i + half + 1);
-    return (sums[to] - sums[from]) / (to - from);
-  });
+  return stretches(line).flatMap(([first, end]) =>
+    line.y.slice(first, end).map((_, i) => {
+      const from = Math.max(first, first + i - half),
+        to = Math.min(end, first + i + half + 1);
+      return (sums[to] - sums[from]) / (to - from);
+    }),
+  );
 }
 
 function legend(lines) {

@@ -87,7 +87,7 @@ function addMetrics(rows) {
       if (!line.branch && known(row[line.key]) && row.step > (line.x[line.x.length - 1] ?? -1)) addPoint(line, row);
     overview.data.progress.step = row.step ?? overview.data.progress.step;
     overview.data.progress.phase = row.phase ?? overview.data.progress.phase;
-    overview.data.progress.spent_s += row["time/step_s"] || 0;
+    overview.data.progress.spent_s += wholeSeconds(row);
   }
   app.stale = new Set([...(app.stale || []), "overview", "curves"]);
   app.waiting ??= setTimeout(redrawStale, REDRAW_MS);
@@ -101,10 +101,17 @@ function tick(clock, row) {
   clock.step.push(row.step);
   clock.answers.push((clock.answers[last] || 0) + answers);
   clock.tokens.push((clock.tokens[last] || 0) + answers * (row["response_length/mean"] || 0));
-  clock.seconds.push((clock.seconds[last] || 0) + (row["time/step_s"] || 0));
+  clock.seconds.push((clock.seconds[last] || 0) + wholeSeconds(row));
 }
 
+// What a step took, with what was recorded after it (record/profile.py).
+const wholeSeconds = (row) => (known(row["time/step_s"]) ? row["time/step_s"] + (row["time/record_s"] || 0) : 0);
+
 function addPoint(line, row) {
+  if (line.phase && row.phase && row.phase !== line.phase) {
+    (line.breaks ??= []).push(line.x.length);
+    line.phase = row.phase;
+  }
   line.x.push(row.step);
   line.y.push(row[line.key]);
   line.line?.push(null);
