@@ -77,6 +77,25 @@ def test_arms_that_answer_alike_are_not_equal_to_the_last_digit() -> None:
     assert row.low < 0 < row.high and row.outcome == "undecided"
 
 
+@pytest.mark.parametrize("rule", ["weighted", "lexicographic", "balanced"])
+def test_arms_that_scored_the_same_everywhere_are_no_rivals(rule: str) -> None:
+    """Both are behind the leader by as much, and the seeds that would decide that would not tell the two apart."""
+    rng = np.random.default_rng(1)
+    lead, behind = columns(rng, 0.53, 60, 3), columns(rng, 0.5, 60, 3)
+    arms = [Candidate(name, ("s",) * 3, {"x.accepted": scores}, {"tokens": 1.0})
+            for name, scores in (("a", lead), ("b", behind), ("c", behind))]  # fmt: skip
+    found = verdict(rule, *arms)
+    told = "b and c scored the same on every problem in every trial, so more seeds are not expected to tell them apart"
+    assert found.alike == verdict(rule, *arms[1:]).alike == (("b", "c"),)
+    assert found.words.count(told) == verdict(rule, *arms[1:]).words.count(told) == 1
+    assert verdict(rule, *arms[:2]).alike == () and "same on every problem" not in verdict(rule, *arms[:2]).words
+
+
+def test_arms_are_alike_by_all_metrics_only() -> None:
+    both = [candidate("a", x=0.5, y=0.5), candidate("b", x=0.5, y=0.6)]
+    assert verdict("weighted", *both).alike == ()
+
+
 def test_two_seeds_are_little_and_the_interval_says_so() -> None:
     """Seeds that scatter by 14 points: 400 problems alone would call a lead of 10 points certain."""
     scores = {"a": (0.43, 0.57), "b": (0.53, 0.67)}

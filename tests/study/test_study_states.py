@@ -92,6 +92,17 @@ def test_a_study_that_decided_nothing_is_nowhere_called_decided(tmp_path: Path) 
     assert stage(made, "final_steps")["status"] == "decided", "the file keeps the word it always had"
 
 
+def test_arms_that_did_the_same_are_named_wherever_the_decision_is_told(tmp_path: Path) -> None:
+    ended, _, made = run_study(write_study(tmp_path, STAGE), lambda job: 0.5)
+    same = "steps=2 and steps=4 scored the same on every problem in every trial"
+    assert made["decisions"][0]["alike"] == [["steps=2", "steps=4"]]
+    assert [one["text"].startswith(f"steps: {same}") for one in made["caveats"] if one["kind"] == "alike"] == [True]
+    assert same in boxes(ended.folder)["steps"]["decision"]
+    for page in ("REPORT.md", "DECISIONS.md"):
+        assert same in (ended.folder / page).read_text(encoding="utf-8")
+    assert same in " ".join(CliRunner().invoke(rlvr, ["study", "select", str(ended.folder), "steps"]).output.split())
+
+
 def test_an_interrupted_study_counts_what_is_finished_and_says_so(interrupted: Ended, capsys) -> None:
     made = json.loads((interrupted.folder / "study.json").read_text())
     assert made["status"] == interrupted.status == "interrupted"

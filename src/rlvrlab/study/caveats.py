@@ -6,6 +6,7 @@ from typing import Any
 
 from rlvrlab.errors import LabError
 from rlvrlab.study.board import Board
+from rlvrlab.study.select import alike_words
 from rlvrlab.study.views import StageView, Survey
 
 MOST_COMBINATIONS = 64
@@ -84,6 +85,8 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
         add("excluded", f"{view.name}: no finished trial, not compared: {', '.join(missing)}")
     if short:
         add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
+    for arms in decision.get("alike", ()):  # earlier versions did not look
+        add("alike", f"{view.name}: {alike_words(arms)}")
     if words := unseen(decision["comparisons"]):
         add("power", f"{view.name}: {words}")
     return rows

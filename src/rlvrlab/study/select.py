@@ -14,7 +14,7 @@ a lower cost is no reason to take a worse mean that was not shown to be as good.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -92,6 +92,8 @@ class Recommendation:
     comparisons: tuple[Compared, ...] = ()
     front: tuple[str, ...] | None = None
     score: Mapping[str, float] = field(default_factory=dict)
+    alike: tuple[tuple[str, ...], ...] = ()
+    """Groups of arms that scored the same on every problem in every trial."""
 
 
 def choose(
@@ -104,8 +106,10 @@ def choose(
         only = candidates[0].arm
         return Recommendation(only, None, "alone", f"{only}: the only arm that finished, so nothing was compared")
     rules = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto, "balanced": _balanced}
-    how = rules[rule.rule]
-    return how(Contest(rule, metrics, candidates, arms or len(candidates)))
+    contest = Contest(rule, metrics, candidates, arms or len(candidates))
+    found = rules[rule.rule](contest)
+    words = "; ".join([found.words, *map(alike_words, contest.alike)])
+    return replace(found, words=words, alike=contest.alike)
 
 
 def level(rule: Select, arms: int, metrics: int) -> float:
@@ -148,6 +152,14 @@ class Contest:
         if not shared:
             raise UserError("the arms share no finished seed, and select.paired compares them seed by seed")
         return {one.arm: [one.seeds.index(seed) for seed in shared] for one in self.candidates}
+
+    @cached_property
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of arms with the same score on every problem in every trial: what differs had no effect that shows."""
+        groups: dict[tuple[bytes, ...], list[str]] = {}
+        for arm in self.by_name if self.common else ():
+            groups.setdefault(tuple(self.matrix(arm, metric).tobytes() for metric in self.common), []).append(arm)
+        return tuple(tuple(arms) for arms in groups.values() if len(arms) > 1)
 
     def matrix(self, arm: str, metric: str) -> Floats:
         """Seeds × shared problems, turned so that more is better."""
@@ -238,6 +250,12 @@ def _settled(contest: Contest, leader: str, rows: Sequence[Compared], value: Cal
     lead = f"{row.mean:+.3f} [{row.low:+.3f}, {row.high:+.3f}]".replace("-", "−")
     how = f"{chosen}: equivalent to {leader}, which leads by {lead}, {within}"
     return chosen, f"{how}; taken because it is cheaper ({contest.rule.cost})"
+
+
+def alike_words(arms: Sequence[str]) -> str:
+    """That arms cannot be told apart by what they scored, whatever number of seeds would decide about the others."""
+    same = f"{', '.join(arms[:-1])} and {arms[-1]} scored the same on every problem in every trial"
+    return f"{same}, so more seeds are not expected to tell them apart"
 
 
 def _undecided_words(leader: str, rows: Sequence[Compared]) -> str:
