@@ -12,6 +12,7 @@ from study_lab import HEAD, Pretend, run_study, stage, write_study
 
 from rlvrlab.cli.study_tables import Live
 from rlvrlab.cli.verbs import rlvr
+from rlvrlab.errors import UserError
 from rlvrlab.report.gather import gather
 from rlvrlab.report.gather.stages import stage_state
 from rlvrlab.report.runs import summarise_run
@@ -101,6 +102,26 @@ def test_arms_that_did_the_same_are_named_wherever_the_decision_is_told(tmp_path
     for page in ("REPORT.md", "DECISIONS.md"):
         assert same in (ended.folder / page).read_text(encoding="utf-8")
     assert same in " ".join(CliRunner().invoke(rlvr, ["study", "select", str(ended.folder), "steps"]).output.split())
+
+
+def test_a_finished_trial_that_is_only_examined_does_not_start_again(tmp_path: Path) -> None:
+    file, told = load_study(write_study(tmp_path, STAGE)), list[str]()
+    runner = Runner(file, tmp_path / "out" / "tried", Pretend(lambda job: 0.5), lambda words, *_: told.append(words))
+    try:
+        runner.run()
+    finally:
+        runner.close()
+    begun = [line.partition(": ")[2] for line in told if "seed 0" in line]
+    assert begun == ["starts (steps, steps=2, seed 0)", "starts (steps, steps=4, seed 0)",
+                     "evaluates on test problems (final_steps, steps=2, seed 0)"]  # fmt: skip
+
+
+def test_a_study_that_is_not_there_is_answered_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    write_study(tmp_path, STAGE)
+    for word, meant in (("npg_muse/smok", "npg_muse/smoke"), (str(tmp_path / "stud"), str(tmp_path / "study"))):
+        found = CliRunner().invoke(rlvr, ["study", "run", word])
+        assert isinstance(found.exception, UserError) and f"(did you mean '{meant}'?)" in str(found.exception)
+    assert "toy_countdown" not in str(CliRunner().invoke(rlvr, ["study", "run", "toy_countdow"]).exception), "a recipe"
 
 
 def test_an_interrupted_study_counts_what_is_finished_and_says_so(interrupted: Ended, capsys) -> None:

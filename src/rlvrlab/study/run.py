@@ -139,9 +139,18 @@ class Runner:
             state.status = "running"
             self._running[name] = trial
             self._changed = True
-            stage, arm = survey.owners[name][0]
-            self._observe(f"{name}: starts ({stage}, {arm}, seed {trial.seed})", survey, self.states)
+            self._observe(f"{name}: {self._begins(name, trial, suites, survey)}", survey, self.states)
             self.launcher.start(Job(name, folder))
+
+    def _begins(self, name: str, trial: Trial, suites: dict[str, str], survey: Survey) -> str:
+        """What an attempt is about: a trial that is trained is only examined, for the stage that asked last."""
+        state, file = self.states[name], self.chain.file
+        stage, arm = survey.owners[name][-1 if state.result else 0]
+        told = f"({stage}, {arm}, seed {trial.seed})"
+        if state.result is None:
+            return f"starts {told}"
+        on_test = all(file.suite(one).role == "test" for one, value in suites.items() if not state.covers({one: value}))
+        return f"evaluates on {'test' if on_test else 'more'} problems {told}"
 
     def _write_job(self, path: Path, trial: Trial, suites: dict[str, str], rung: int) -> None:
         """Not synced to disk: the job is written anew before every attempt."""
