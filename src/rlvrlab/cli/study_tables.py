@@ -20,7 +20,7 @@ from rlvrlab.report.status import is_held
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState
-from rlvrlab.study.measures import is_cost
+from rlvrlab.study.measures import difference_words, is_cost, of_shares
 from rlvrlab.study.views import Survey
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def show_decision(made: dict[str, Any]) -> None:
         console.print(table(("arm", *metrics, f"cost ({made['cost']})", "trials"), rows))
     if made["comparisons"]:
         rows = [
-            [c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+            [c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
              c["outcome"], f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 from rlvrlab.report.gather.stages import MEASURED, stage_state, trials_words
 from rlvrlab.report.gather.study import KEPT
 from rlvrlab.report.story.part import share_words
+from rlvrlab.study.measures import difference_words, of_shares, size_words
 
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
@@ -133,9 +134,9 @@ def _compared(compared: list[dict[str, Any]]) -> list[str]:
         return []
     head = ("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p", "detectable")
     rows = [
-        (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+        (c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
          c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}",
-         f"{c['detectable']:.3f}" if c["problems"] and c["detectable"] is not None else "–")
+         size_words(c["detectable"], of_shares(c)) if c["problems"] and c["detectable"] is not None else "–")
         for c in compared
     ]  # fmt: skip
     return [*_table(head, rows), ""]
