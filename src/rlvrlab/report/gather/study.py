@@ -171,11 +171,19 @@ def _decisions(study: dict[str, Any]) -> Section | None:
         comparisons = [
             {key: words(compared.get(key), 80) for key in ("metric", "arm", "versus", "outcome")}
             | {key: rounded(compared.get(key)) for key in ("mean", "low", "high", "p")}
+            | {"share": _of_shares(study, compared)}
             for compared in map(as_table, as_list(one.get("comparisons")))
         ]
         told = {key: words(one.get(key) if one.get(key) is not None else "", 500) for key in TOLD}
         rows.append({**told, "comparisons": comparisons, "from": place(STUDY, key=f"decisions[{index}]")})
     return section("decisions", "decisions", "Decisions", rows, STUDY) if rows else None
+
+
+def _of_shares(study: dict[str, Any], compared: dict[str, Any]) -> bool:
+    """Whether a comparison is told in points; earlier versions did not record it."""
+    unit = as_table(as_table(study.get("metrics")).get(str(compared.get("metric")))).get("unit", "share")
+    known = unit == "share" and not str(compared.get("metric")).startswith("cost.")
+    return compared.get("share", known) is True
 
 
 def _trials(study: dict[str, Any]) -> Section | None:
