@@ -44,6 +44,16 @@ def test_a_run_is_found_by_a_part_of_its_name(tmp_path) -> None:
         run_folder("", tmp_path / "none")
 
 
+def test_what_the_list_of_runs_shows_is_found_though_a_folder_here_is_called_like_its_beginning(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = made_run(Path("experiments/studies"), "smoke")
+    made_run(study / "trials", "smoke_trial")
+    (tmp_path / "studies").mkdir()
+    assert run_folder("studies/smoke") == run_folder("smoke") == study
+
+
 def test_steps_behind_a_name_stay_there(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     made_run(Path("experiments"), "toy_1")

@@ -224,6 +224,11 @@ def test_a_seed_that_was_run_again_is_one_dot() -> None:
     assert (found["tone"], found["word"], found["caveats"]) == ("good", "small wins rate", ["few"])
     study["decisions"][0]["outcome"] = "undecided"
     assert verdict(study)["data"]["tone"] == "unclear", "undecided is not green"
+    assert verdict(study)["data"]["word"] == "small goes on from rate, undecided"
+    study["decisions"][0]["outcome"] = "equivalent"
+    assert verdict(study)["data"]["word"] == "small goes on from rate, no better than another within the margin"
+    study["decisions"][0]["by"] = "person"
+    assert verdict(study)["data"]["word"] == "small goes on from rate, chosen by a person"
 
 
 def test_a_last_stage_of_one_arm_decides_nothing() -> None:

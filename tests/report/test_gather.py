@@ -117,7 +117,8 @@ def test_a_study_shows_chain_arms_and_decisions_and_stays_in_its_folder(records)
     assert found["stage_0"]["cells"][0][0]["value"] == 0.5
     names = {line["name"]: line.get("seeds", 1) for line in found["curves_0"]["main"]["series"]}
     assert names == {ARMS[0]: 2, ARMS[1]: 1}, "the trial that points out of the folder is not read"
-    assert found["decisions"][0]["comparisons"][0]["p"] == 0.2
+    compared = found["decisions"][0]["comparisons"][0]
+    assert compared["p"] == 0.2 and compared["share"] is True, "told in points"
 
 
 def test_probe_audit_and_credit(records) -> None:

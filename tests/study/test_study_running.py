@@ -241,7 +241,7 @@ def test_the_document_keeps_its_promised_shape(tmp_path) -> None:
             "runner_up", "by", "reason", "who", "outcome", "significant", "words", "candidates", "comparisons", "front",
             "evidence"} <= set(log)  # fmt: skip
     assert {"metric", "arm", "versus", "outcome", "mean", "low", "high", "p", "detectable", "problems", "seeds",
-            "enough"} == set(log["comparisons"][0])  # fmt: skip
+            "share", "enough"} == set(log["comparisons"][0])  # fmt: skip
     json.dumps(made, allow_nan=False)
 
 

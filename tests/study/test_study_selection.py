@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from study_lab import columns
 
+from rlvrlab.study.caveats import unseen
 from rlvrlab.study.schema import Select
 from rlvrlab.study.select import Candidate, Recommendation, choose
 
@@ -37,7 +40,10 @@ def test_within_the_margin_the_cheaper_is_taken_and_both_bounds_are_shown() -> N
     row = found.comparisons[0]
     assert row.versus == "a" and -0.05 < row.low < row.mean < row.high < 0.05
     assert "equivalent to b" in found.words and "cheaper (tokens)" in found.words
-    assert f"[{row.low:+.3f}, {row.high:+.3f}]".replace("-", "−") in found.words
+    told = (
+        f"leads by {100 * row.mean:+.1f} [{100 * row.low:+.1f}, {100 * row.high:+.1f}] points, within the margin of 5 "
+    )
+    assert told.replace("-", "−") in found.words
 
 
 def test_without_a_margin_a_lower_cost_never_buys_a_worse_mean() -> None:
@@ -75,6 +81,37 @@ def test_arms_that_answer_alike_are_not_equal_to_the_last_digit() -> None:
     """Two arms without a single different answer still have an interval: other problems might tell them apart."""
     row = verdict("weighted", candidate("a", x=0.0), candidate("b", x=0.0), margin=0.001).comparisons[0]
     assert row.low < 0 < row.high and row.outcome == "undecided"
+
+
+@pytest.mark.parametrize("rule", ["weighted", "lexicographic", "balanced"])
+def test_arms_that_scored_the_same_everywhere_are_no_rivals(rule: str) -> None:
+    """Both are behind the leader by as much, and the seeds that would decide that would not tell the two apart."""
+    rng = np.random.default_rng(1)
+    lead, behind = columns(rng, 0.53, 60, 3), columns(rng, 0.5, 60, 3)
+    arms = [Candidate(name, ("s",) * 3, {"x.accepted": scores}, {"tokens": 1.0})
+            for name, scores in (("a", lead), ("b", behind), ("c", behind))]  # fmt: skip
+    found = verdict(rule, *arms)
+    told = "b and c scored the same on every problem in every trial, so more seeds are not expected to tell them apart"
+    assert found.alike == verdict(rule, *arms[1:]).alike == (("b", "c"),)
+    assert found.words.count(told) == verdict(rule, *arms[1:]).words.count(told) == 1
+    assert verdict(rule, *arms[:2]).alike == () and "same on every problem" not in verdict(rule, *arms[:2]).words
+
+
+def test_arms_are_alike_by_all_metrics_only() -> None:
+    both = [candidate("a", x=0.5, y=0.5), candidate("b", x=0.5, y=0.6)]
+    assert verdict("weighted", *both).alike == ()
+
+
+def test_shares_are_told_in_points_and_all_else_in_its_own_unit() -> None:
+    long, short = candidate("a", x=0.5), candidate("b", x=0.25)
+    assert verdict("weighted", long, short).comparisons[0].text.startswith("b +25.0 [")
+    tokens = [replace(one, scores={"x.gen_tokens": one.scores["x.accepted"]}) for one in (long, short)]
+    row = verdict("weighted", *tokens).comparisons[0]
+    assert row.text.startswith("a +0.250 [") and "points" not in row.text and not row.share
+    undecided = {"metric": "x.accepted", "outcome": "undecided", "problems": 9, "detectable": 0.0594}
+    assert "differences below 5.9 points could" in unseen([undecided])
+    assert "differences below 0.0594 could" in unseen([undecided | {"metric": "x.gen_tokens"}])
+    assert "differences below 0.0594 could" in unseen([undecided | {"share": False}])
 
 
 def test_two_seeds_are_little_and_the_interval_says_so() -> None:
@@ -144,7 +181,7 @@ def test_balanced_takes_the_arm_that_loses_least_where_it_loses_most() -> None:
     found = verdict("balanced", *arms)
     assert (found.chosen, found.outcome) == ("even", "better")
     assert {one.versus: one.metric for one in found.comparisons} == {"inside": "y.accepted", "outside": "x.accepted"}
-    assert all(one.mean > 0 for one in found.comparisons) and "loses at most 0.100" in found.words
+    assert all(one.mean > 0 for one in found.comparisons) and "loses at most 10.0 points" in found.words
     assert verdict("weighted", *arms, metrics={"x.accepted": 0.9, "y.accepted": 0.1}).chosen == "inside"
 
 

@@ -55,6 +55,17 @@ def test_outcomes_of_the_last_cards_are_paired(trained: dict[str, Path]) -> None
     assert json.loads(json.dumps(found.facts()))["measures"][0]["verdict"] == row.verdict
 
 
+def test_the_same_answers_on_both_sides_are_noted(trained: dict[str, Path], tmp_path: Path) -> None:
+    """One recipe and seed trained twice make one policy, which is no finding about a difference."""
+    again = runs.run(tmp_path / "again", *SETTINGS, "seed=1", text=runs.ONLINE).folder
+    [note] = [one for one in compare_named([trained["one"]], [again]).notes if "hold the same answers" in one]
+    assert trained["one"].name in note and again.name in note
+    assert "hold the same answers" not in "".join(compare_named([again], [trained["two"]]).notes)
+    for path in (again / "analysis" / "cards").glob("*.answers.jsonl"):
+        path.unlink()
+    assert "hold the same answers" not in "".join(compare_named([trained["one"]], [again]).notes), "nothing is known"
+
+
 def test_a_checkpoint_is_compared_by_its_own_card(trained: dict[str, Path]) -> None:
     one = trained["one"]
     found = compare_named([Path(f"{one}@base")], [Path(f"{one}@12")])

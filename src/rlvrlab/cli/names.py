@@ -74,6 +74,8 @@ def find_run(word: str, root: Path = RUNS) -> Path | None:
 
     if word and os.path.lexists(word):
         return Path(word)
+    if word and (root / word).is_dir() and kind_at(root / word):
+        return root / word  # as `rlvr runs` lists it, though a folder here may be called like its beginning
     word, root = _below(word, root)
     folders = find_runs(root)
     if word in ("", LATEST):

@@ -106,10 +106,12 @@ def status(study: Path, folder: Path | None, as_json: bool) -> None:
     """
     board, survey = _surveyed(study, folder)
     if as_json:
+        from rlvrlab.report.status import is_held
         from rlvrlab.study.document import document
         from rlvrlab.study.run import status_of
 
-        print_json(document(board, survey, status_of(survey), board.chain.file.study.resources.launcher))
+        status = status_of(survey, is_held(board.folder))
+        print_json(document(board, survey, status, board.chain.file.study.resources.launcher))
     else:
         from rlvrlab.cli.study_tables import show_status
 
@@ -155,7 +157,7 @@ def select(
         try:
             made = opened.decide(made)
             board.decisions.append(made)
-            _written(board)
+            _written(board, going=False)  # the lock is ours: nobody else works on the study
         finally:
             opened.close()
     if as_json:
@@ -177,8 +179,10 @@ def report(study: Path, folder: Path | None, as_json: bool) -> None:
 
     study.json, REPORT.md, DECISIONS.md and the page, analysis/report.html, in the study folder.
     """
+    from rlvrlab.report.status import is_held
+
     board, _ = _surveyed(study, folder)
-    made = _written(board)
+    made = _written(board, is_held(board.folder))
     if as_json:
         print_json(made)
     else:
@@ -228,14 +232,14 @@ def _surveyed(study: Path, folder: Path | None) -> tuple[Board, Survey]:
     return board, board.survey()
 
 
-def _written(board: Board) -> dict[str, Any]:
+def _written(board: Board, going: bool) -> dict[str, Any]:
     """Write study.json, REPORT.md, DECISIONS.md and the page anew."""
     from rlvrlab.study.document import write_document
     from rlvrlab.study.page import try_page
     from rlvrlab.study.run import status_of
 
     survey = board.survey()
-    made = write_document(board, survey, status_of(survey), board.chain.file.study.resources.launcher)
+    made = write_document(board, survey, status_of(survey, going), board.chain.file.study.resources.launcher)
     if why := try_page(board.folder):
         click.secho(printable(f"warning: {why}"), fg="yellow", err=True)
     return made

@@ -15,17 +15,21 @@ from rlvrlab import plain_files
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.plain_files import parsed
 from rlvrlab.record.experiment import REPORT_PAGE
+from rlvrlab.report.gather.stages import trials_words
+from rlvrlab.report.status import is_held
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState
-from rlvrlab.study.measures import is_cost
+from rlvrlab.study.measures import difference_words, is_cost, of_shares
 from rlvrlab.study.views import Survey
 
 if TYPE_CHECKING:
     from rlvrlab.study.plan import Plan
     from rlvrlab.study.run import Ended
 
-STYLE = {"decided": "green", "failed": "red", "waiting": "yellow", "running": "cyan", "blocked": "dim"}
+STYLE = {"decided": "green", "failed": "red", "waiting": "yellow", "interrupted": "yellow", "running": "cyan",
+         "blocked": "dim"}  # fmt: skip
+AGAIN = {"interrupted": "; go on with the same command"}
 REDRAW_S = 0.25
 
 
@@ -56,7 +60,7 @@ class Live:
             else:
                 print(printable(words), file=sys.stderr)
         if self._on and survey.stages and time.monotonic() - self._drawn > REDRAW_S:
-            self._live.update(progress_table(self._name, survey, states), refresh=True)
+            self._live.update(progress_table(self._name, survey, states, going=True), refresh=True)
             self._drawn = time.monotonic()
 
     def end(self, ended: Ended) -> None:
@@ -67,12 +71,12 @@ class Live:
             return
         out = Console()
         for view, stage in zip(ended.survey.stages, made["stages"], strict=True):
-            words = view.decision["words"] if view.decision else view.note or _on_test(stage) or view.status
-            out.print(
-                Text.assemble((f"{printable(view.name)}  ", "bold"), (printable(words), STYLE.get(view.status, "")))
-            )
+            state = view.state(going=False)
+            words = view.decision["words"] if view.decision else view.note or _on_test(stage) or state
+            out.print(Text.assemble((f"{printable(view.name)}  ", "bold"), (printable(words), STYLE.get(state, ""))))
         page = f", {REPORT_PAGE}" if (ended.folder / REPORT_PAGE).is_file() else ""
-        say(out, f"{ended.status}: {ended.folder / 'REPORT.md'}, DECISIONS.md, study.json{page}")
+        again = AGAIN.get(ended.status, "")
+        say(out, f"{ended.status}: {ended.folder / 'REPORT.md'}, DECISIONS.md, study.json{page}{again}")
         for view in ended.survey.stages:
             if view.status == "waiting":
                 say(out, f'Choose with: rlvr study select {ended.folder} {view.name} ARM --reason "…"')
@@ -87,8 +91,8 @@ def _on_test(stage: dict[str, Any]) -> str:
     return f"{won[0]['name']} on test problems: {', '.join(told)}" if told else ""
 
 
-def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> Table:
-    """One line per stage: its status, its trials, its decision."""
+def progress_table(name: str, survey: Survey, states: dict[str, TrialState], going: bool) -> Table:
+    """One line per stage: its status, its trials, its decision; `going` tells whether a process works on the study."""
     rows: list[list[object]] = []
     for view in survey.stages:
         own = [states[t.id] for arm in view.arms for t in arm.trials if t.id in states]
@@ -96,7 +100,8 @@ def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> 
         done = f"{sum(one.covers(view.suites) for one in own)}/{total}" if total else "–"
         running, failed = sum(one.status == "running" for one in own), sum(one.given_up for one in own)
         words = view.decision["words"] if view.decision else view.note
-        rows.append([view.name, Text(view.status, STYLE.get(view.status, "")), done, running, failed, words])
+        state = view.state(going)
+        rows.append([view.name, Text(state, STYLE.get(state, "")), done, running, failed, words])
     head = ("stage", "status", "trials", "running", "failed", "decision")
     return table(head, rows, no_wrap=head[:-1], title=Text(printable(name)), title_justify="left")
 
@@ -104,7 +109,10 @@ def progress_table(name: str, survey: Survey, states: dict[str, TrialState]) -> 
 def show_status(board: Board, survey: Survey) -> None:
     """Print the stages, their arms with their numbers, and the trials that failed."""
     console = Console()
-    console.print(progress_table(board.chain.file.study.name, survey, board.states))
+    going = is_held(board.folder)
+    console.print(progress_table(board.chain.file.study.name, survey, board.states, going))
+    if any(view.state(going) == "interrupted" for view in survey.stages):
+        say(console, f"Interrupted; go on with: rlvr study run {board.folder}")
     for view in survey.stages:
         if not any(arm.trials for arm in view.arms):
             continue
@@ -118,7 +126,7 @@ def show_status(board: Board, survey: Survey) -> None:
                 for one in (measured(board, done, metric) for metric in metrics)
             ]
             name = Text(printable(arm.name), "bold green" if chosen else "dim" if arm.dropped else "")
-            rows.append([name, *cells, arm.dropped or len(arm.trials)])
+            rows.append([name, *cells, arm.dropped or trials_words(len(done), len(arm.trials))])
         title = Text(f"\n{printable(view.name)}")
         console.print(table(("arm", *metrics, "trials"), rows, title=title, title_justify="left"))
     for trial, state in board.states.items():
@@ -140,7 +148,7 @@ def show_decision(made: dict[str, Any]) -> None:
         console.print(table(("arm", *metrics, f"cost ({made['cost']})", "trials"), rows))
     if made["comparisons"]:
         rows = [
-            [c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+            [c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
              c["outcome"], f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.noise import LEVEL, Interval
 from rlvrlab.evals.statistics import Difference, compare, newcombe
-from rlvrlab.record.files import read_facts
+from rlvrlab.record.files import read_facts, read_lines
 from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import read_events, read_metrics
 from rlvrlab.record.shapes import MEND, Record, refuse_other
@@ -75,12 +75,26 @@ def origin_of(cards: Sequence[Card], index: int) -> Card:
 
 
 def _read(folder: Path) -> list[Card]:
-    cards = []
-    for path in sorted(folder.glob("*_*.json"), key=lambda p: int(p.name.partition("_")[0])):
-        facts = read_facts(path, MEND) or {}
-        refuse_other(StoredCard, facts, str(path))
-        cards.append(Card(**{name: facts[name] for name in Card._fields if name in facts}))
-    return cards
+    return [_card(path) for path in _files(folder)]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*_*.json"), key=lambda path: int(path.name.partition("_")[0]))
+
+
+def _card(path: Path) -> Card:
+    facts = read_facts(path, MEND) or {}
+    refuse_other(StoredCard, facts, str(path))
+    return Card(**{name: facts[name] for name in Card._fields if name in facts})
+
+
+def answers_behind(run_folder: Path, card: Card) -> frozenset[tuple[str, str, str]]:
+    """Problem, turn and text of the answers that a card was made from; nothing where they were not kept."""
+    rows: list[dict[str, Any]] = []
+    for path in _files(run_folder / CARDS):
+        if _card(path) == card:
+            rows = read_lines(path.with_suffix(".answers.jsonl"), answers=True)
+    return frozenset((str(row.get("problem")), str(row.get("turn")), str(row.get("answer"))) for row in rows)
 
 
 def told_keys(metrics: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rlvrlab.errors import NotAlike
-from rlvrlab.evals.cards import Card, earlier_cards, read_cards
+from rlvrlab.evals.cards import Card, answers_behind, earlier_cards, read_cards
 from rlvrlab.evals.compare import (
     NOBODY_JUDGED,
     Comparison,
@@ -42,9 +42,11 @@ FROM_CARDS = (
 
 @dataclass(frozen=True)
 class StandingCard(Stored):
-    """A card in the place of an evaluation: what was asked and of whom; answers are its outcomes alone."""
+    """A card in the place of an evaluation: what was asked, of whom, and whether each answer was right."""
 
     card: Card
+    answers: frozenset[tuple[str, str, str]]
+    """Problem, turn and text of what it was made from; empty where that was not kept."""
 
     @property
     def asked(self) -> int:
@@ -92,7 +94,7 @@ def _standing(named: Path) -> StandingCard:
         raise NotAlike(f"those of {run} are of an earlier version and do not record what was asked")
     who = {"run": run.name, "step": step, "training_seed": card.seed}
     info = {"examined": card.asked | {"who": who}, "status": "finished"}
-    return StandingCard(Path(f"{run}@{step}"), info, (), (), {}, card)
+    return StandingCard(Path(f"{run}@{step}"), info, (), (), {}, card, answers_behind(run, card))
 
 
 def compare_cards(
@@ -102,6 +104,7 @@ def compare_cards(
     refuse_same_folders(before, after)
     refuse_same_runs(before, after)
     notes = [FROM_CARDS, *refuse_unlike([*before, *after], anyway), *other_stages(before, after)]
+    notes += _same_answers(before, after)
     _refuse_other_problems([*before, *after])
     after, paired = pairs(before, after, paired)
     every = [*before, *after]
@@ -131,6 +134,16 @@ def compare_cards(
         notes=(*notes, *bounds_note(QUESTION, bounds)),
         settings=between_examined(before, after),
     )
+
+
+def _same_answers(before: Sequence[StandingCard], after: Sequence[StandingCard]) -> list[str]:
+    """Which two of different sides answered alike, word for word, as of evaluations: their difference is 0."""
+    return [
+        f"{one.folder} and {two.folder} hold the same answers: the same policy was asked twice, or trained twice"
+        for one in before
+        for two in after
+        if one.answers and one.answers == two.answers
+    ]
 
 
 def _refuse_other_problems(cards: Sequence[StandingCard]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -60,11 +60,21 @@ def recipe_file(path: Path) -> Path:
     """The file itself, `mine.toml` for `mine`, or what comes along under this name: `toy_countdown`."""
     found = named_file(path)
     if found is None and not os.path.lexists(path):
-        own = [str(other.with_suffix("")) for other in sorted(path.parent.glob(f"*{ENDING}"))]
-        near = suggestion(str(path.with_suffix("")), [name for name in [*own, *files()] if name != str(path)])
-        near = f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
+        near = near_words(path, files())
         raise UserError(f"{path}: no such recipe{near}; `rlvr recipes` shows the ones that come with rlvrlab")
     return found or path
+
+
+def near_words(path: Path, known: Iterable[str]) -> str:
+    """` (did you mean 'mine'?)`, of what is known and of the user's own files beside; nothing where none is close."""
+    own = [str(other.with_suffix("")) for other in sorted(path.parent.glob(f"*{ENDING}"))]
+    near = suggestion(str(path.with_suffix("")), [name for name in [*own, *known] if name != str(path)])
+    return f" ({near.removeprefix('; ')})" if "did you mean" in near else ""
+
+
+def study_names() -> list[str]:
+    """The names of all studies that come along."""
+    return [name for name, path in files().items() if "stages" in tables_of(path)[0]]
 
 
 def named_file(path: Path) -> Path | None:

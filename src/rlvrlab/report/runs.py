@@ -24,7 +24,7 @@ from rlvrlab.record.headline import tested
 from rlvrlab.record.run import SCHEMA as RUN_SCHEMA
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.report.follow import Row, glimpse, parse
-from rlvrlab.report.status import Held, held_locks, last_news, state_of
+from rlvrlab.report.status import Held, held_locks, last_news, state_of, study_state
 from rlvrlab.report.tags import read_tags
 
 DEPTH = 3
@@ -131,7 +131,15 @@ def summarise_run(folder: Path, root: Path | None = None, held: list[Held] | Non
     try:
         kind = kind_at(folder)
         if kind not in ("run", "evaluation"):
-            return Entry(folder, name, kind or "run", "finished", tags=read_tags(folder), **_times(folder, {}))
+            said = str(read_table(folder / "study.json").get("status", "finished")) if kind == "study" else "finished"
+            return Entry(
+                folder,
+                name,
+                kind or "run",
+                study_state(folder, said, held),
+                tags=read_tags(folder),
+                **_times(folder, {}),
+            )
         info, config = read_table(folder / "run_info.json"), read_table(folder / "config.json")
         if "examined" in info:
             refuse_schema(info, EVALUATION_SCHEMA, folder / "run_info.json")

@@ -5,6 +5,8 @@ stale        says so, but has been silent for long; its process is alive, or on 
 killed       says so, but its process is gone: `rlvr train --resume` goes on with it
 finished, interrupted, preempted, failed      as it said itself
 damaged      its files cannot be read
+
+A study that says running while nobody holds its lock is interrupted: the same command goes on with it.
 """
 
 from __future__ import annotations
@@ -67,6 +69,23 @@ def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = No
     if here and not _alive(folder / ".lock", pid, held_locks() if held is None else held):
         return "killed"
     return "stale" if quiet else "running"
+
+
+def study_state(folder: Path, said: str, held: list[Held] | None = None) -> str:
+    """What a study is doing, from what its file says and its lock: a killed one says `running` for ever."""
+    return "interrupted" if said == "running" and not is_held(folder, held) else said
+
+
+def is_held(folder: Path, held: list[Held] | None = None) -> bool:
+    """Whether a process works on a study; one of another machine does as long as it writes its document."""
+    try:
+        holder = parsed(plain_files.read_text(folder / ".lock"))
+        pid, host = int(holder["pid"]), str(holder["host"])
+        if host != socket.gethostname():
+            return (folder / "study.json").stat().st_mtime > time.time() - QUIET_S
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return _alive(folder / ".lock", pid, held_locks() if held is None else held)
 
 
 def last_news(folder: Path) -> float:

@@ -6,6 +6,8 @@ from typing import Any
 
 from rlvrlab.errors import LabError
 from rlvrlab.study.board import Board
+from rlvrlab.study.measures import of_shares, size_words
+from rlvrlab.study.select import alike_words
 from rlvrlab.study.views import StageView, Survey
 
 MOST_COMBINATIONS = 64
@@ -84,6 +86,8 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
         add("excluded", f"{view.name}: no finished trial, not compared: {', '.join(missing)}")
     if short:
         add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
+    for arms in decision.get("alike", ()):  # earlier versions did not look
+        add("alike", f"{view.name}: {alike_words(arms)}")
     if words := unseen(decision["comparisons"]):
         add("power", f"{view.name}: {words}")
     return rows
@@ -91,7 +95,11 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
 
 def unseen(comparisons: list[dict[str, Any]]) -> str:
     """Which differences the undecided comparisons could not have shown; nothing where all are decided."""
-    least = [one["detectable"] for one in comparisons if one["outcome"] == "undecided" and one["problems"]]
-    if None in least:
+    undecided = [one for one in comparisons if one["outcome"] == "undecided" and one["problems"]]
+    if not undecided:
+        return ""
+    if any(one["detectable"] is None for one in undecided):
         return "undecided; with so few seeds no difference, however large, is seen 4 times in 5"
-    return f"undecided; differences below {max(least):.3g} could not have been seen 4 times in 5" if least else ""
+    most = max(undecided, key=lambda one: float(one["detectable"]))
+    size = size_words(most["detectable"], of_shares(most))
+    return f"undecided; differences below {size} could not have been seen 4 times in 5"

@@ -93,6 +93,7 @@ def _facts(
         "words": recommended.words,
         "candidates": candidates,
         "comparisons": [one.plain() for one in recommended.comparisons],
+        "alike": [list(arms) for arms in recommended.alike],
         "front": None if recommended.front is None else list(recommended.front),
     }
 
@@ -104,4 +105,4 @@ def _bare(view: StageView, kind: str) -> dict[str, Any]:
             "look": view.look, "looks": rule.extend + 1, "paired": rule.paired, "cost": rule.cost, "chosen": None,
             "recommended": None, "runner_up": None, "by": "rule", "reason": None, "who": None, "outcome": "undecided",
             "significant": False, "words": "", "candidates": [], "comparisons": [], "front": None,
-            "evidence": view.evidence}  # fmt: skip
+            "alike": [], "evidence": view.evidence}  # fmt: skip

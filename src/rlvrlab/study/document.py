@@ -13,6 +13,7 @@ from rlvrlab.record.facts import code_state
 from rlvrlab.record.files import read_lines, utc_now, write_atomically, write_json
 from rlvrlab.record.final import read_looks
 from rlvrlab.report.gather.intervals import interval
+from rlvrlab.report.gather.stages import FINAL
 from rlvrlab.report.reading import Folder
 from rlvrlab.report.story.part import as_csv
 from rlvrlab.skills.metrics import limits
@@ -23,7 +24,7 @@ from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import RETENTION, decisions_page, report_page, retention_rows
 from rlvrlab.study.select import Contest
-from rlvrlab.study.views import FINAL, ArmView, StageView, Survey
+from rlvrlab.study.views import ArmView, StageView, Survey
 
 
 def write_document(board: Board, survey: Survey, status: str, launcher: str, *, whole: bool = True) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _stage(board: Board, view: StageView, survey: Survey) -> dict[str, Any]:
     ]
     return {
         "name": view.name,
-        "question": stage.question,
+        "question": "" if view.kind == FINAL else stage.question,  # it measures what that question chose
         "kind": view.kind,
         "needs": view.needs,
         "suites": list(view.suites),
@@ -142,6 +143,7 @@ def _arm(board: Board, view: StageView, arm: ArmView) -> dict[str, Any]:
         "settings": arm.settings,
         "own": arm.own,
         "trials": [trial.id for trial in arm.trials],
+        "finished": len(trials),
         "dropped": arm.dropped,
         "budget": arm.trials[0].budget._asdict() if arm.trials else None,
         "metrics": metrics,

@@ -12,6 +12,7 @@ from pydantic import Field
 from rlvrlab import plain_files
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.plain_files import parsed
+from rlvrlab.recipe.shipped import near_words, study_names
 from rlvrlab.record.files import (
     Lines,
     Lock,
@@ -240,6 +241,9 @@ def read_decisions(path: Path) -> list[dict[str, Any]]:
 
 def find_study(path: Path) -> tuple[StudyFile, Path]:
     """A study file, or a study folder (its own copy, resolved where the original lies), and the folder."""
+    if not os.path.lexists(path):
+        near = near_words(path, study_names())
+        raise UserError(f"{path}: no such study{near}; `rlvr recipes study` shows the ones that come with rlvrlab")
     if path.suffix == ".toml" or path.is_file():
         file = load_study(path)
         return file, file.folder

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rlvrlab.evals.compare import MEASURES as COMPARED
 from rlvrlab.evals.compare import first_turns, pass_at
@@ -54,6 +55,23 @@ def describe(metric: str) -> dict[str, str]:
         return {"suite": "", "measure": measure, "better": "lower", "unit": COST_UNITS[measure]}
     better = "lower" if measure in LESS_IS_BETTER else "higher"
     return {"suite": suite, "measure": measure, "better": better, "unit": UNITS.get(measure, "share")}
+
+
+def of_shares(compared: Mapping[str, Any]) -> bool:
+    """Whether a stored comparison is one of shares, told in points; earlier versions did not record it."""
+    return bool(compared.get("share", describe(compared["metric"])["unit"] == "share"))
+
+
+def difference_words(mean: float, low: float, high: float, share: bool) -> str:
+    """`+1.5 [−2.7, +5.6] points` for shares, `+12.000 [−3.000, +27.000]` in a metric's own unit."""
+    scale, digits, unit = (100, 1, " points") if share else (1, 3, "")
+    mean_words, low_words, high_words = (f"{scale * one:+.{digits}f}" for one in (mean, low, high))
+    return f"{mean_words} [{low_words}, {high_words}]{unit}".replace("-", "−")
+
+
+def size_words(size: float, share: bool) -> str:
+    """`6.0 points` for shares, `0.0595` in a metric's own unit."""
+    return f"{100 * size:.1f} points" if share else f"{size:.3g}"
 
 
 def direction(metric: str) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import RecipeError
+from rlvrlab.report.gather.stages import FINAL
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.load import StudyFile
@@ -16,7 +17,6 @@ from rlvrlab.study.power import planned_reach
 from rlvrlab.study.prices import Prices
 from rlvrlab.study.schema import USUAL_SIZE, Stage
 from rlvrlab.study.select import level
-from rlvrlab.study.views import FINAL
 
 
 @dataclass

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rlvrlab.report.gather.stages import MEASURED, stage_state, trials_words
 from rlvrlab.report.gather.study import KEPT
 from rlvrlab.report.story.part import share_words
+from rlvrlab.study.measures import difference_words, of_shares, size_words
 
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
@@ -31,14 +33,15 @@ def report_page(made: dict[str, Any]) -> str:
               f"launcher {made['launcher']} · rlvrlab {made['code']['version']}", "", CELLS, ""]  # fmt: skip
     for stage in made["stages"]:
         decision = next((one for one in made["decisions"] if one["id"] == stage["decision"]), None)
-        lines += [f"## {stage['name']} — {_standing(stage, decision)}", ""]
+        lines += [f"## {stage['name']} — {_standing(stage, decision, made['status'] == 'running')}", ""]
         lines += [f"{stage['question']}", ""] if stage["question"] else []
         lines += [f"{stage['note']}", ""] if stage["note"] else []
         names = list(dict.fromkeys(m for arm in stage["arms"] for m in arm["metrics"]))
         rows = [
             (f"**{arm['name']}**" if arm["chosen"] else arm["name"],
              *(_metric(made, arm["metrics"].get(m), m) for m in names),
-             _number((arm["budget"] or {}).get("tokens")), arm["dropped"] or len(arm["trials"]))
+             _number((arm["budget"] or {}).get("tokens")),
+             arm["dropped"] or trials_words(arm.get("finished"), len(arm["trials"])))
             for arm in stage["arms"]
         ]  # fmt: skip
         lines += [*_table(("arm", *names, "tokens ≤", "trials"), rows), ""]
@@ -113,13 +116,12 @@ def looks_line(made: dict[str, Any]) -> str:
     return f"Test problems were looked at {len(looks)} times, with {trials} trials (`test_looks` of study.json)."
 
 
-def _standing(stage: dict[str, Any], decision: dict[str, Any] | None) -> str:
+def _standing(stage: dict[str, Any], decision: dict[str, Any] | None, going: bool) -> str:
     """The heading of a stage: how it was decided and what goes on, or what it waits for."""
     if decision is not None and stage["status"] == "decided":
         return f"{_outcome(decision)}: {decision['chosen']}"
-    if stage["kind"] == "final" and stage["status"] == "decided":
-        return "on test problems"
-    return MARK.get(stage["status"], str(stage["status"]))
+    state = stage_state(stage["kind"], stage["status"], decision, going)
+    return "measured on test problems" if state == MEASURED else MARK.get(state, state)
 
 
 def _outcome(decision: dict[str, Any]) -> str:
@@ -132,9 +134,9 @@ def _compared(compared: list[dict[str, Any]]) -> list[str]:
         return []
     head = ("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p", "detectable")
     rows = [
-        (c["metric"], f"{c['arm']} − {c['versus']}", f"{c['mean']:+.3f} [{c['low']:+.3f}, {c['high']:+.3f}]",
+        (c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
          c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}",
-         f"{c['detectable']:.3f}" if c["problems"] and c["detectable"] is not None else "–")
+         size_words(c["detectable"], of_shares(c)) if c["problems"] and c["detectable"] is not None else "–")
         for c in compared
     ]  # fmt: skip
     return [*_table(head, rows), ""]

@@ -95,8 +95,8 @@ class Runner:
                     self._take_end(name, "stopped", "with the study; goes on where it was", then)
                 self._running.clear()
         survey = self.board.survey()
-        status = "interrupted" if interrupts.received else status_of(survey)
-        self._document(survey, at_once=True)
+        status = "interrupted" if interrupts.received else status_of(survey, going=False)
+        self._write_document(survey, status, whole=True)
         if why := try_page(self.folder.path):
             self._observe(why, survey, self.states)
         code = interrupts.exit_code or {"finished": 0, "waiting": 3}.get(status, 1)
@@ -139,9 +139,18 @@ class Runner:
             state.status = "running"
             self._running[name] = trial
             self._changed = True
-            stage, arm = survey.owners[name][0]
-            self._observe(f"{name}: starts ({stage}, {arm}, seed {trial.seed})", survey, self.states)
+            self._observe(f"{name}: {self._begins(name, trial, suites, survey)}", survey, self.states)
             self.launcher.start(Job(name, folder))
+
+    def _begins(self, name: str, trial: Trial, suites: dict[str, str], survey: Survey) -> str:
+        """What an attempt is about: a trial that is trained is only examined, for the stage that asked last."""
+        state, file = self.states[name], self.chain.file
+        stage, arm = survey.owners[name][-1 if state.result else 0]
+        told = f"({stage}, {arm}, seed {trial.seed})"
+        if state.result is None:
+            return f"starts {told}"
+        on_test = all(file.suite(one).role == "test" for one, value in suites.items() if not state.covers({one: value}))
+        return f"evaluates on {'test' if on_test else 'more'} problems {told}"
 
     def _write_job(self, path: Path, trial: Trial, suites: dict[str, str], rung: int) -> None:
         """Not synced to disk: the job is written anew before every attempt."""
@@ -191,19 +200,24 @@ class Runner:
             again = "; tried again" if then == "waiting" and status != "stopped" else ""
             self._observe(f"{name}: {status}: {why}{again}", Survey([], {}, {}, {}), self.states)
 
-    def _document(self, survey: Survey, *, at_once: bool = False) -> None:
+    def _document(self, survey: Survey) -> None:
+        """Now and then while it runs."""
         waited = time.monotonic() - self._written
-        if at_once or waited > (DOCUMENT_EVERY_S if self._changed else DOCUMENT_ANYWAY_S):
-            status = status_of(survey) if at_once and not self._running else "running"
-            write_document(self.board, survey, status, self.launcher.name, whole=at_once)
-            self._written, self._changed = time.monotonic(), False
+        if waited > (DOCUMENT_EVERY_S if self._changed else DOCUMENT_ANYWAY_S):
+            self._write_document(survey, status_of(survey, going=True), whole=False)
+
+    def _write_document(self, survey: Survey, status: str, whole: bool) -> None:
+        write_document(self.board, survey, status, self.launcher.name, whole=whole)
+        self._written, self._changed = time.monotonic(), False
 
 
-def status_of(survey: Survey) -> str:
-    """The status of the whole study when none of its trials runs."""
+def status_of(survey: Survey, going: bool) -> str:
+    """The status of the whole study; `going` tells whether a process works on it."""
+    if going:
+        return "running"
     statuses = {view.status for view in survey.stages}
     if "failed" in statuses:
         return "failed"
     if "waiting" in statuses:
         return "waiting"
-    return "finished" if statuses == {"decided"} else "running"
+    return "finished" if statuses == {"decided"} else "interrupted"

@@ -14,7 +14,7 @@ a lower cost is no reason to take a worse mean that was not shown to be as good.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import Difference, compare_suites
-from rlvrlab.study.measures import describe, direction, is_cost
+from rlvrlab.study.measures import describe, difference_words, direction, is_cost, size_words
 from rlvrlab.study.power import Size, enough
 from rlvrlab.study.schema import Select
 
@@ -67,6 +67,8 @@ class Compared:
     problems: int
     """0 for a cost, which is counted and not sampled."""
     seeds: int
+    share: bool = True
+    """Whether it is told in points; else in the metric's own unit."""
     enough: Size | None = None
     """The size that would decide an undecided comparison; None where it is decided, or none was found."""
 
@@ -77,8 +79,13 @@ class Compared:
 
     @property
     def text(self) -> str:
-        """The other arm with how far it is behind: `a +0.050 [−0.010, +0.110]`."""
-        return f"{self.versus} {self.mean:+.3f} [{self.low:+.3f}, {self.high:+.3f}]".replace("-", "−")
+        """The other arm with how far it is behind: `a +5.0 [−1.0, +11.0] points`."""
+        return f"{self.versus} {self.lead}"
+
+    @property
+    def lead(self) -> str:
+        """How far the other arm is behind."""
+        return difference_words(self.mean, self.low, self.high, self.share)
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,8 @@ class Recommendation:
     comparisons: tuple[Compared, ...] = ()
     front: tuple[str, ...] | None = None
     score: Mapping[str, float] = field(default_factory=dict)
+    alike: tuple[tuple[str, ...], ...] = ()
+    """Groups of arms that scored the same on every problem in every trial."""
 
 
 def choose(
@@ -104,8 +113,10 @@ def choose(
         only = candidates[0].arm
         return Recommendation(only, None, "alone", f"{only}: the only arm that finished, so nothing was compared")
     rules = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto, "balanced": _balanced}
-    how = rules[rule.rule]
-    return how(Contest(rule, metrics, candidates, arms or len(candidates)))
+    contest = Contest(rule, metrics, candidates, arms or len(candidates))
+    found = rules[rule.rule](contest)
+    words = "; ".join([found.words, *map(alike_words, contest.alike)])
+    return replace(found, words=words, alike=contest.alike)
 
 
 def level(rule: Select, arms: int, metrics: int) -> float:
@@ -149,6 +160,14 @@ class Contest:
             raise UserError("the arms share no finished seed, and select.paired compares them seed by seed")
         return {one.arm: [one.seeds.index(seed) for seed in shared] for one in self.candidates}
 
+    @cached_property
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of arms with the same score on every problem in every trial: what differs had no effect that shows."""
+        groups: dict[tuple[bytes, ...], list[str]] = {}
+        for arm in self.by_name if self.common else ():
+            groups.setdefault(tuple(self.matrix(arm, metric).tobytes() for metric in self.common), []).append(arm)
+        return tuple(tuple(arms) for arms in groups.values() if len(arms) > 1)
+
     def matrix(self, arm: str, metric: str) -> Floats:
         """Seeds × shared problems, turned so that more is better."""
         columns = self.by_name[arm].scores[metric]
@@ -182,9 +201,9 @@ class Contest:
         share = all(describe(one)["unit"] == "share" for one in asked)
         paired = self.rule.paired
         found = [compare_suites(blocks(other), blocks(leader), paired=paired, share=share) for other in others]
-        return [self._judged(metric, leader, other, one) for other, one in zip(others, found, strict=True)]
+        return [self._judged(metric, leader, other, one, share) for other, one in zip(others, found, strict=True)]
 
-    def _judged(self, metric: str, leader: str, other: str, found: Difference) -> Compared:
+    def _judged(self, metric: str, leader: str, other: str, found: Difference, share: bool) -> Compared:
         assert found.noise is not None
         low, high = found.interval(1 - self.alpha)
         outcome: Outcome = "undecided"
@@ -197,14 +216,14 @@ class Contest:
         reach = found.noise.reach(1 - self.alpha)
         least = reach if reach <= found.noise.bound else None
         return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems,
-                        min(found.seeds), size)  # fmt: skip
+                        min(found.seeds), share, size)  # fmt: skip
 
     def _priced(self, metric: str, leader: str, other: str) -> Compared:
         """Two costs, which are counted and not sampled."""
         a, b = self.value(leader, metric), self.value(other, metric)
         same = abs(a - b) <= SAME_COST * max(abs(a), abs(b))
         outcome: Outcome = "equivalent" if same else "better" if a > b else "undecided"
-        return Compared(metric, leader, other, outcome, a - b, a - b, a - b, float(same), 0.0, 0, 0)
+        return Compared(metric, leader, other, outcome, a - b, a - b, a - b, float(same), 0.0, 0, 0, share=False)
 
     def cost(self, arm: str) -> float:
         """What the rule calls the cost of an arm."""
@@ -230,14 +249,20 @@ def _settled(contest: Contest, leader: str, rows: Sequence[Compared], value: Cal
     if not even:
         return leader, f"{leader}: better than every other arm; ahead of {', '.join(one.text for one in rows)}"
     chosen = contest.cheapest([leader, *(one.versus for one in even)], value)
-    within = f"within the margin of {contest.rule.margin:g}"
+    margin = f"{100 * contest.rule.margin:g} points" if even[0].share else f"{contest.rule.margin:g}"
+    within = f"within the margin of {margin}"
     others = ", ".join(one.text for one in even)
     if chosen == leader:
         return leader, f"{leader}: ahead of {others}, {within}; taken because nothing equivalent is cheaper"
     row = next(one for one in even if one.versus == chosen)
-    lead = f"{row.mean:+.3f} [{row.low:+.3f}, {row.high:+.3f}]".replace("-", "−")
-    how = f"{chosen}: equivalent to {leader}, which leads by {lead}, {within}"
+    how = f"{chosen}: equivalent to {leader}, which leads by {row.lead}, {within}"
     return chosen, f"{how}; taken because it is cheaper ({contest.rule.cost})"
+
+
+def alike_words(arms: Sequence[str]) -> str:
+    """That arms cannot be told apart by what they scored, whatever number of seeds would decide about the others."""
+    same = f"{', '.join(arms[:-1])} and {arms[-1]} scored the same on every problem in every trial"
+    return f"{same}, so more seeds are not expected to tell them apart"
 
 
 def _undecided_words(leader: str, rows: Sequence[Compared]) -> str:
@@ -341,7 +366,8 @@ def _balanced(contest: Contest) -> Recommendation:
     rows = [row for arm in others for row in contest.versus(max(lost[arm], key=lost[arm].__getitem__), leader, [arm])]
     chosen, words = _settled(contest, leader, rows, value.__getitem__)
     worst = max(lost[leader], key=lost[leader].__getitem__)
-    words = f"{words} (balanced: {leader} loses at most {lost[leader][worst]:.3f}, in {worst})"
+    most = size_words(lost[leader][worst], describe(worst)["unit"] == "share")
+    words = f"{words} (balanced: {leader} loses at most {most}, in {worst})"
     runner_up = next(arm for arm in order if arm != chosen)
     return Recommendation(chosen, runner_up, _worst(rows), words, tuple(rows), None, value)
 

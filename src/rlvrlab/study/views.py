@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlvrlab.report.gather.stages import stage_state
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.schema import Settings, Stage
 
-EXTENSION, FINAL = "extension", "final"
-"""A decision to run more seeds; a stage that asks test problems when everything is decided."""
+EXTENSION = "extension"
+"""A decision to run more seeds."""
 
 
 @dataclass
@@ -50,6 +51,10 @@ class StageView:
     """How often its trials were compared, or will have been, this time included."""
     chosen: str | None = None
     """The arm that won, of a stage that asks test problems."""
+
+    def state(self, going: bool) -> str:
+        """Its status in one word for a person; `going` tells whether a process works on the study."""
+        return stage_state(self.kind, self.status, self.decision, going)
 
     @property
     def live(self) -> list[ArmView]:

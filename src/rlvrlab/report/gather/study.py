@@ -8,6 +8,7 @@ from typing import Any
 from rlvrlab.errors import LabError
 from rlvrlab.report.gather.arms import arm_curves, arm_pareto
 from rlvrlab.report.gather.intervals import CUT
+from rlvrlab.report.gather.stages import stage_state, trials_words
 from rlvrlab.report.gather.verdict import cautions, verdict
 from rlvrlab.report.reading import (
     Folder,
@@ -21,6 +22,7 @@ from rlvrlab.report.reading import (
     words,
 )
 from rlvrlab.report.run_record import RunRecord
+from rlvrlab.report.status import study_state
 
 STUDY, SCHEMA = "study.json", 2
 MOST_RUNS = 60
@@ -42,33 +44,34 @@ def gather_study(path: Path) -> dict[str, Any]:
     study = folder.table(STUDY)
     folder.refuse_version(STUDY, study, SCHEMA)
     stages = _tables(study.get("stages"))
+    status = study_state(path, words(study.get("status") or "unknown", 40))
     sections = [
         *folder.attempt("verdict", lambda: verdict(study)),
-        *folder.attempt("chain", lambda: _chain(study, stages)),
+        *folder.attempt("chain", lambda: _chain(study, stages, status == "running")),
         *(section for index, stage in enumerate(stages) for section in _stage(folder, study, stage, index)),
         *folder.attempt("decisions", lambda: _decisions(study)),
         *folder.attempt("trials", lambda: _trials(study)),
     ]
     title, told = words(study.get("name") or path.resolve().name, 80), words(study.get("question") or "", 300)
-    return document(folder, "study", title, sections, subtitle=told, status=words(study.get("status") or "unknown", 40))
+    return document(folder, "study", title, sections, subtitle=told, status=status)
 
 
 def _tables(value: Any) -> list[dict[str, Any]]:
     return [one for one in as_list(value) if isinstance(one, dict)]
 
 
-def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
+def _chain(study: dict[str, Any], stages: list[dict[str, Any]], going: bool) -> Section:
     """One box per stage with its arms and what was chosen, and the words of caution."""
     decisions = {str(one.get("id")): one for one in _tables(study.get("decisions"))}
     boxes = [
         {
             "name": words(stage.get("name") or "?", 60),
             "question": words(stage.get("question") or "", 300),
-            "status": _standing(stage, as_table(decisions.get(str(stage.get("decision"))))),
+            "status": _standing(stage, decisions.get(str(stage.get("decision"))), going),
             "needs": [words(one, 60) for one in as_list(stage.get("needs"))],
             "arms": [
                 {"name": words(arm.get("name") or "?", 80), "dropped": words(arm.get("dropped") or "", 200),
-                 "chosen": arm.get("chosen") is True, "trials": len(as_list(arm.get("trials")))}
+                 "chosen": arm.get("chosen") is True, "trials": _trials_of(arm)}
                 for arm in _tables(stage.get("arms"))
             ],
             "inputs": [
@@ -83,10 +86,13 @@ def _chain(study: dict[str, Any], stages: list[dict[str, Any]]) -> Section:
     return section("chain", "chain", "Chain", data, STUDY)
 
 
-def _standing(stage: dict[str, Any], decision: dict[str, Any]) -> str:
-    """A stage's status; one whose numbers decided nothing is not called decided, though the study went on."""
-    status = words(stage.get("status") or "?", 30)
-    return "undecided" if status == "decided" and decision.get("outcome") == "undecided" else status
+def _standing(stage: dict[str, Any], decision: dict[str, Any] | None, going: bool) -> str:
+    return stage_state(stage.get("kind"), words(stage.get("status") or "?", 30), decision, going)
+
+
+def _trials_of(arm: dict[str, Any]) -> str:
+    finished = arm.get("finished")
+    return trials_words(finished if isinstance(finished, int) else None, len(as_list(arm.get("trials"))))
 
 
 def _stage(folder: Folder, study: dict[str, Any], stage: dict[str, Any], index: int) -> list[Section]:
@@ -165,11 +171,19 @@ def _decisions(study: dict[str, Any]) -> Section | None:
         comparisons = [
             {key: words(compared.get(key), 80) for key in ("metric", "arm", "versus", "outcome")}
             | {key: rounded(compared.get(key)) for key in ("mean", "low", "high", "p")}
+            | {"share": _of_shares(study, compared)}
             for compared in map(as_table, as_list(one.get("comparisons")))
         ]
         told = {key: words(one.get(key) if one.get(key) is not None else "", 500) for key in TOLD}
         rows.append({**told, "comparisons": comparisons, "from": place(STUDY, key=f"decisions[{index}]")})
     return section("decisions", "decisions", "Decisions", rows, STUDY) if rows else None
+
+
+def _of_shares(study: dict[str, Any], compared: dict[str, Any]) -> bool:
+    """Whether a comparison is told in points; earlier versions did not record it."""
+    unit = as_table(as_table(study.get("metrics")).get(str(compared.get("metric")))).get("unit", "share")
+    known = unit == "share" and not str(compared.get("metric")).startswith("cost.")
+    return compared.get("share", known) is True
 
 
 def _trials(study: dict[str, Any]) -> Section | None:

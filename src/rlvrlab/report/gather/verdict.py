@@ -8,6 +8,8 @@ from rlvrlab.report.reading import Fact, Section, as_list, as_table, number, pla
 
 STUDY = "study.json"
 TONES = {"better": "good", "undecided": "unclear", "equivalent": "unclear"}
+NOT_BETTER = {"equivalent": "no better than another within the margin", "alone": "compared with nothing"}
+"""How an arm goes on that won nothing, where it is not because the comparison is undecided."""
 
 
 def verdict(study: dict[str, Any]) -> Section | None:
@@ -26,7 +28,7 @@ def verdict(study: dict[str, Any]) -> Section | None:
     data = {
         "tone": last["tone"] if last else "waiting",
         "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
-                f"{last['chosen']} goes on from {last['name']}, undecided" if last else "Not yet decided",
+                f"{last['chosen']} goes on from {last['name']}, {last['how']}" if last else "Not yet decided",
         "sentence": " ".join(filter(None, [reason, *map(_measured, later)])),
         "forests": forests[::-1],
         **cautions(study),
@@ -72,7 +74,14 @@ def _forest(study: dict[str, Any], stage: dict[str, Any], index: int, decisions:
     share = as_table(as_table(study.get("metrics")).get(metric)).get("unit", "share") == "share"
     return {"name": words(stage.get("name") or f"stage {index + 1}", 60), "metric": words(metric, 60), "share": share,
             "rows": rows, "chosen": chosen, "words": words(decision.get("words") or "", 500),
-            "tone": TONES.get(str(decision.get("outcome")), "unclear") if chosen else "waiting"}  # fmt: skip
+            "tone": TONES.get(str(decision.get("outcome")), "unclear") if chosen else "waiting",
+            "how": _how(decision)}  # fmt: skip
+
+
+def _how(decision: dict[str, Any]) -> str:
+    """How the chosen arm goes on where it is not shown to be better."""
+    person = decision.get("by") == "person"
+    return "chosen by a person" if person else NOT_BETTER.get(str(decision.get("outcome")), "undecided")
 
 
 def _seeds(study: dict[str, Any], arm: dict[str, Any], metric: str) -> list[Fact]:

@@ -95,15 +95,18 @@ function viewDecisions(data) {
       one.comparisons.length
         ? table(
             ["metric", "leader", "versus", "difference", "simultaneous 95 %", "outcome", "p"],
-            one.comparisons.map((row) => [
-              row.metric,
-              row.arm,
-              row.versus,
-              sourced(number(row.mean), one.from),
-              range(row.low, row.high, number),
-              row.outcome,
-              chance(row.p),
-            ]),
+            one.comparisons.map((row) => {
+              const shown = row.share ? (value) => `${points(value)} points` : number;
+              return [
+                row.metric,
+                row.arm,
+                row.versus,
+                sourced(shown(row.mean), one.from),
+                range(row.low, row.high, shown),
+                row.outcome,
+                chance(row.p),
+              ];
+            }),
           )
         : null,
     ),
