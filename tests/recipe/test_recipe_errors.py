@@ -195,3 +195,31 @@ def test_plain_names_are_fine(tmp_path, name: str) -> None:
 def test_a_text_that_would_take_the_parser_long_is_refused() -> None:
     with pytest.raises(UserError, match="1000000 characters; at most 300000"):
         parse_toml("\n" * 1_000_000, "big.toml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("optimizer.beta1", 1.0),
+        ("optimizer.beta2", 1.0),
+        ("optimizer.beta1", -0.1),
+        ("optimizer.epsilon", 2.0),
+        ("optimizer.weight_decay", 1e9),
+        ("rollout.temperature", 1e-9),
+        ("rollout.temperature", 1e9),
+        ("dpo.label_smoothing", 0.5),
+    ],
+)
+def test_a_value_that_no_training_survives_is_refused(tmp_path, key: str, value: float) -> None:
+    table, _, leaf = key.partition(".")
+    text = f'phases = ["dpo"]\n[correction]\nlevel = "token"\n[{table}]\n{leaf} = {value}'
+    assert problem(tmp_path, text).startswith(f"recipe.toml:5: {key}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", ["grpo.steps=+20"]), ("", ["--grpo.steps", "+20"]), ('[grpo]\nsteps = "+20"', []), ("", ["rollout.n=+4"])],
+)
+def test_a_number_added_to_nothing_is_refused(tmp_path, text: str, words: list[str]) -> None:
+    line = problem(tmp_path, text, *words)
+    assert " lengthens a run that there is, `rlvr train --resume RUN " in line and "for a new one write" in line

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
-from rlvrlab.recipe.parse import MAX_BYTES, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
+from rlvrlab.recipe.parse import MAX_BYTES, MORE, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.registry import find, keys_of, name_own, names
@@ -295,6 +295,9 @@ class _Report:
                 below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
                 for leaf in below or [key]:
                     self.problems.append(f"{self.where(leaf)}: unknown key{nearest_key(leaf, known)}")
+            elif isinstance(more := item["input"], str) and MORE.fullmatch(more):
+                remedy = f"`rlvr train --resume RUN {key}={more}`; for a new one write {key}={more.lstrip('+')}"
+                self.problems.append(f"{self.where(key)}: {more} lengthens a run that there is, {remedy}")
             else:
                 words = item["msg"].removeprefix("Value error, ")
                 got = json.dumps(item["input"], default=str)
