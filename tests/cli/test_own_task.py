@@ -337,3 +337,11 @@ def test_columns_that_cannot_be_guessed_are_named(tmp_path, monkeypatch, capsys)
     done = inside(monkeypatch, capsys, *words, "answer=colour", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert 'answer = "colour"' in (tmp_path / "things.toml").read_text()
+
+
+def test_a_table_that_is_too_small_is_told_first_and_once(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "two.csv").write_text("question,answer\nred?,yes\nblue?,no\n")
+    done = inside(monkeypatch, capsys, "new", "task", "two", "--data", "two.csv", folder=tmp_path)
+    after = done.stdout.split("; next:\n")[1].splitlines()
+    assert done.returncode == 0 and "no dev rows" in after[0] and "add rows" in after[0]
+    assert after[1].strip() == "rlvr train two.toml" and done.stdout.count("no dev rows") == 1
