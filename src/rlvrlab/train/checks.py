@@ -117,7 +117,7 @@ def note_idle_sizes(lab: Lab) -> None:
             key, most = f"{phase.name}.minibatches = {phase.minibatches}", f"at most {groups} updates"
             note("warning", f"{key}: a step has {groups} groups, and so {most}; {groups} says the same, 1 is usual")
         key = f"{phase.name}.references"
-        given = getattr(phase, "references", 0)
+        given = lab.recipe.phase_tables[phase.name].get("references", 0)
         if given > problems and lab.resolved.origins.get(key, "default") != "default":
             what = f"{key} = {given}: there are {problems} training problems, and no more references"
             note("warning", f"{what}; {problems} says the same, and more problems come with data.train_size")
