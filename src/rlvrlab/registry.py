@@ -233,8 +233,10 @@ def file_of(name: str, *folders: Path) -> Path:
             return (folder / file).resolve(strict=True)
         except (OSError, ValueError):
             continue
-    looked = " nor ".join(str((folder / file).absolute()) for folder in dict.fromkeys(folders or (Path(),)))
-    raise UserError(f"{name!r}: no file {looked}; the path is relative to the recipe's folder")
+    looked = list(dict.fromkeys(str((folder / file).absolute()) for folder in folders or (Path(),)))
+    here = str(Path(file).absolute())
+    first = "" if here in looked else f", and on a command line to the working directory first: {here}"
+    raise UserError(f"{name!r}: no file {' nor '.join(looked)}; the path is relative to the recipe's folder{first}")
 
 
 def adopt(module: ModuleType) -> None:

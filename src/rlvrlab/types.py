@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,10 @@ ONLY_OUTCOME = "only_outcome"
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Fraction01 = Annotated[float, Ge(0), Le(1)]
+Memory01 = Annotated[float, Ge(0), Lt(1)]
+"""What a running mean keeps of itself when a value arrives; at 1 it would never take one in."""
+Temperature = Annotated[float, Ge(0.01), Le(100)]
+"""Of a softmax over tokens; beyond, answers are as good as greedy or as good as noise, and numbers overflow."""
 Count = Annotated[int, Ge(1)]
 CountOrZero = Annotated[int, Ge(0)]
 

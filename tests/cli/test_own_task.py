@@ -107,6 +107,21 @@ def test_the_page_ends_in_a_trained_language_model(tmp_path) -> None:
     assert test is not None and test.accuracy > 0.5, "twice what guessing one of four desks gives, on rows it never saw"
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_the_made_questions_give_what_the_page_says_of_test_problems(tmp_path) -> None:
+    pytest.importorskip("torch")
+    assert rlvr("new", "task", "colours", folder=tmp_path).returncode == 0
+    done = rlvr("train", "colours.toml", folder=tmp_path)
+    found = re.search(r"grpo is not shown .*: test (\S+) → (\S+) %, \S+ points (\[.*?\]), (\d+) problems", done.stdout)
+    result = re.search(r"^Result: test (\S+ % \[.*?\])", done.stdout, re.MULTILINE)
+    assert found and result, done.stdout + done.stderr
+    before, _, gained, problems = found.groups()
+    told = " ".join(PAGE.read_text(encoding="utf-8").split("The made questions (", 1)[1].split("\n\n")[0].split())
+    assert f"from 0 to {before} % of {problems} test problems by SFT and to {result[1]} after GRPO" in told
+    assert gained in told
+
+
 def test_a_raw_file_is_described_with_the_lines_that_use_it(tmp_path, monkeypatch, capsys) -> None:
     rows = [{"ask": f"{i} and {i}?", "options": ["x", str(2 * i)], "label": 1, "part": "train"} for i in range(9)]
     (tmp_path / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -322,3 +337,11 @@ def test_columns_that_cannot_be_guessed_are_named(tmp_path, monkeypatch, capsys)
     done = inside(monkeypatch, capsys, *words, "answer=colour", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert 'answer = "colour"' in (tmp_path / "things.toml").read_text()
+
+
+def test_a_table_that_is_too_small_is_told_first_and_once(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "two.csv").write_text("question,answer\nred?,yes\nblue?,no\n")
+    done = inside(monkeypatch, capsys, "new", "task", "two", "--data", "two.csv", folder=tmp_path)
+    after = done.stdout.split("; next:\n")[1].splitlines()
+    assert done.returncode == 0 and "no dev rows" in after[0] and "add rows" in after[0]
+    assert after[1].strip() == "rlvr train two.toml" and done.stdout.count("no dev rows") == 1

@@ -257,3 +257,13 @@ def test_new_env_does_not_overwrite(run, tmp_path) -> None:
     (tmp_path / "shiny.py").write_text("changed")
     assert "already here" in errors(run("new", "env", "shiny"))[0]
     assert (tmp_path / "shiny.py").read_text() == "changed"
+
+
+def test_sizes_beyond_what_there_is_are_told_once_and_usual_ones_not(tmp_path, monkeypatch, capsys) -> None:
+    tiny(tmp_path)
+    plan = ("train", "tiny.toml", 'phases=["sft", "grpo"]', "--plan", "--json")
+    sizes = ("grpo.minibatches=1000", "sft.references=100000", "data.train_size=30")
+    for extra, count in ((sizes, 1), (("data.train_size=30",), 0)):
+        told = json.loads(inside(monkeypatch, capsys, *plan, *extra, folder=tmp_path).stdout)["warnings"]
+        assert sum("grpo.minibatches = 1000: a step has " in words for words in told) == count
+        assert sum("sft.references = 100000: there are 30 training problems" in words for words in told) == count

@@ -195,3 +195,68 @@ def test_plain_names_are_fine(tmp_path, name: str) -> None:
 def test_a_text_that_would_take_the_parser_long_is_refused() -> None:
     with pytest.raises(UserError, match="1000000 characters; at most 300000"):
         parse_toml("\n" * 1_000_000, "big.toml")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("optimizer.beta1", 1.0),
+        ("optimizer.beta2", 1.0),
+        ("optimizer.beta1", -0.1),
+        ("optimizer.epsilon", 2.0),
+        ("optimizer.weight_decay", 1e9),
+        ("rollout.temperature", 1e-9),
+        ("rollout.temperature", 1e9),
+        ("dpo.label_smoothing", 0.5),
+    ],
+)
+def test_a_value_that_no_training_survives_is_refused(tmp_path, key: str, value: float) -> None:
+    table, _, leaf = key.partition(".")
+    text = f'phases = ["dpo"]\n[correction]\nlevel = "token"\n[{table}]\n{leaf} = {value}'
+    assert problem(tmp_path, text).startswith(f"recipe.toml:5: {key}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("", ["grpo.steps=+20"]), ("", ["--grpo.steps", "+20"]), ('[grpo]\nsteps = "+20"', []), ("", ["rollout.n=+4"])],
+)
+def test_a_number_added_to_nothing_is_refused(tmp_path, text: str, words: list[str]) -> None:
+    line = problem(tmp_path, text, *words)
+    assert " lengthens a run that there is, `rlvr train --resume RUN " in line and "for a new one write" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "place"),
+    [
+        (
+            "[env]\ntype = 'countdown'\nhigh = 12",
+            ["env.low=20", "env.high=10"],
+            "override env.high, env.low: env: countdown: low = 20",
+        ),
+        ("[env]\ntype = 'countdown'\nhigh = 10", ["env.low=20"], "override env.low: env: countdown: low = 20"),
+        (
+            "[env]\ntype = 'countdown'\nlow = 20\nhigh = 10",
+            ["env.style=bare"],
+            "recipe.toml:1: env: countdown: low = 20",
+        ),
+        ("[grpo]\nbatch_size = 24", ["data.train_size=10"], "override data.train_size: grpo.batch_size: 24 problems"),
+        ("[data]\ntrain_size = 10\n[grpo]\nbatch_size = 24", [], "recipe.toml:4: grpo.batch_size: 24 problems"),
+    ],
+)
+def test_an_override_that_takes_part_is_named_not_a_line_of_the_file(tmp_path, text, words, place) -> None:
+    assert problem(tmp_path, text, *words).startswith(place)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ["engine.type=verl"],
+            "engine.model: has no default; add `engine.model = …`: A model on hand (`rlvr model list`)",
+        ),
+        (["phases=sft"], """override phases: input should be a valid array, got "sft"; write 'phases=["sft"]'"""),
+        (["reward.type=mine.py:pay"], "and on a command line to the working directory first: "),
+    ],
+)
+def test_what_to_give_is_said_and_where_it_is_looked_for(tmp_path, words: list[str], says: str) -> None:
+    assert says in problem(tmp_path, "", *words)

@@ -97,6 +97,16 @@ def test_what_was_not_asked_alike_is_told_with_the_command_that_helps(
     assert why in text and f"`rlvr eval --run {trained['one']}` does" in text and "\n" not in text
 
 
+@pytest.mark.parametrize("cards", ["two", "bare"])
+def test_runs_of_two_tasks_are_not_told_to_be_evaluated(made: dict[str, Path], cards: str) -> None:
+    path = made[cards] / "run_info.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps(facts | {"data": facts["data"] | {"environment": "my_task"}}))
+    with pytest.raises(NotAlike, match=r"^compare: .* differ in their data set: countdown and my_task; ") as refused:
+        compare_named([made["one"]], [made[cards]])
+    assert "rlvr eval" not in str(refused.value) and "`rlvr compare RUN@base RUN`" in str(refused.value)
+
+
 def test_with_anyway_only_the_problems_must_be_the_same(trained: dict[str, Path]) -> None:
     found = compare_named([trained["one"]], [trained["long"]], anyway=True)
     assert found.problems == 12 and any("sampling.max_tokens 8 and 9" in note for note in found.notes)

@@ -9,8 +9,8 @@ import pytest
 import runs
 from slow_cases import some_slow
 
-from rlvrlab.errors import LabError, OwnCodeError, TrainingDiverged
-from rlvrlab.train import session
+from rlvrlab.errors import LabError, OwnCodeError, TrainingDiverged, UserError
+from rlvrlab.train import plan, session
 
 ODD = Path(__file__).with_name("odd_plugins.py")
 
@@ -121,3 +121,8 @@ def test_a_surgery_without_a_solution_is_no_divergence(tmp_path: Path, monkeypat
     folder = runs.run(tmp_path, "surgery.type=pcgrad", text=runs.ONLINE).folder
     assert any("Singular matrix" in text for text in runs.events(folder, "surgery_failed"))
     assert not runs.events(folder, "skipped_update")
+
+
+def test_a_plan_whose_step_is_not_finite_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^sft: the update of the measured step was not finite.*sft\.learning_rate"):
+        plan.estimate(runs.recipe(tmp_path, *nan_engine(0, 9), text=runs.ONLINE))

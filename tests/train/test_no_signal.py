@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from slow_cases import some_slow
 
 from rlvrlab.record.files import read_lines
 from rlvrlab.train import session
+from rlvrlab.train.batches import Sorted
 
 ODD = Path(__file__).with_name("odd_plugins.py")
 WRONG = (f"env.type={ODD}:AlwaysWrong", "checkpoint.every=1", "checkpoint.keep=9")
@@ -132,3 +134,33 @@ def test_sft_is_not_advised_after_sft(wrong: Path, tmp_path: Path) -> None:
     assert "do SFT first" in " ".join(runs.events(alone, "warning"))
     after = " ".join(runs.events(wrong, "warning"))
     assert "do SFT first" not in after and "give SFT more steps" in after
+
+
+@pytest.mark.parametrize(
+    ("kinds", "why", "remedy"),
+    [
+        ({"all_right": 7, "all_wrong": 1}, "(groups: 7 all right, 1 all wrong)", "rollout.n"),
+        ({"all_right": 1, "all_wrong": 7}, "(groups: 1 all right, 7 all wrong)", "filter.dead_groups=refill"),
+        ({"singleton": 8}, "(with a single judged answer)", "rollout.n"),
+        ({"same_reward": 8}, "(of one partial reward)", "rlvr check reward"),
+        ({"all_wrong": 7, "unjudged": 1}, "(groups: 7 all wrong, 1 unjudged)", "do SFT first"),
+        ({"all_right": 8}, "(all right)", "harder problems"),
+    ],
+)
+def test_a_mix_of_dead_groups_is_told_as_one(kinds: dict[str, int], why: str, remedy: str) -> None:
+    words = Sorted([], [], Counter(kinds)).why_silent()
+    assert why in words and remedy in words
+    assert ("nothing left to teach" in words) == (kinds.keys() == {"all_right"})
+
+
+def test_refill_is_not_advised_where_it_ran() -> None:
+    mix = Sorted([], [], Counter(all_right=1, all_wrong=1))
+    assert "refill" in mix.why_silent() and "refill" not in mix.why_silent(refills=True)
+
+
+def test_a_policy_that_fell_is_not_told_to_start_more_gently(tmp_path: Path) -> None:
+    fallen = ("sft.steps=20", "grpo.learning_rate=500", "grpo.steps=12", "optimizer.max_grad_norm=0")
+    folder = runs.run(tmp_path, *fallen, text=runs.ONLINE).folder
+    told = [text for text in runs.events(folder, "warning") if text.startswith("no signal")]
+    assert told and "lost in grpo what it could do" in told[0] and "grpo.learning_rate" in told[0]
+    assert "SFT" not in told[0]

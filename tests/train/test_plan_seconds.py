@@ -11,6 +11,8 @@ import pytest
 from rlvrlab.recipe import resolve
 from rlvrlab.registry import find
 from rlvrlab.train import plan
+from rlvrlab.train.phases.base import StepOutcome
+from rlvrlab.train.state import Memory
 
 
 class Clock:
@@ -56,8 +58,9 @@ def test_steps_are_timed_with_shorter_answers_or_smaller_batches(monkeypatch: py
     seen: list[tuple[str, int, int]] = []
 
     def note(name: str) -> Callable[..., object]:
-        def step(self: Any, lab: Any, *_: object) -> None:
+        def step(self: Any, lab: Any, *_: object) -> StepOutcome:
             seen.append((name, self.batch_size, lab.recipe.rollout.max_tokens))
+            return StepOutcome({}, Memory())
 
         return step
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,9 +91,12 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
         f"{name}.toml": recipe.replace("NAME", name),
     }
     missing = _missing(tomllib.loads(files[f"{name}.toml"])["engine"]["type"])
-    _write(files, [f"rlvr train {name}.toml", "rlvr show"], as_json, {"missing": missing} if missing else {})
+    _write(files)
+    wrong, few = ([], []) if as_json else _lacking(Path(f"{name}.toml"))
+    next_steps = [*map(printable, wrong), f"rlvr train {name}.toml", "rlvr show"]
+    _tell(files, next_steps, as_json, {"missing": missing} if missing else {})
     if not as_json:
-        for words in filter(None, (missing, *_lacking(Path(f"{name}.toml")))):
+        for words in filter(None, (missing, *few)):
             click.echo(printable(f"Before training: {words}"))
 
 
@@ -109,7 +112,8 @@ def reward(name: str, as_json: bool) -> None:
         f"{name}.toml": _template("reward.toml.txt").replace("NAME", name),
     }
     _refuse_taken(list(files))
-    _write(files, [f"rlvr check reward {name}.py:reward", f"rlvr train {name}.toml"], as_json)
+    _write(files)
+    _tell(files, [f"rlvr check reward {name}.py:reward", f"rlvr train {name}.toml"], as_json)
 
 
 @command.command("env")
@@ -125,7 +129,8 @@ def env(name: str, as_json: bool) -> None:
     _refuse_taken(list(files))
     written = {file: text.replace("NAME", name).replace("CLASS", class_name) for file, text in files.items()}
     next_steps = [f"rlvr check env {name}.py:{class_name}", f"rlvr train {name}.toml"]
-    _write(written, next_steps, as_json, {"class": class_name})
+    _write(written)
+    _tell(written, next_steps, as_json, {"class": class_name})
 
 
 def _missing(engine: str) -> str:
@@ -137,15 +142,15 @@ def _missing(engine: str) -> str:
     return f"the engine {engine} needs {cls.needs}; {looked_up.words}"
 
 
-def _lacking(recipe: Path) -> list[str]:
-    """What keeps the data of a recipe that was just written from being trained on, or from showing anything."""
+def _lacking(recipe: Path) -> tuple[list[str], list[str]]:
+    """What keeps the data of a recipe that was just written from being trained on, else from showing anything."""
     from rlvrlab.recipe import load_recipe
     from rlvrlab.train.lookups import lookups, too_few
 
     resolved = load_recipe(recipe, [])
     found, problems = lookups(resolved)
     wrong = [one.words for one in found if one.state == "wrong" and one.what.startswith(("env", "data"))]
-    return wrong or too_few(resolved, problems)
+    return wrong, [] if wrong else too_few(resolved, problems)
 
 
 def _task_recipe(lines: Sequence[str], raw: Raw | None, bare: bool) -> str:
@@ -201,14 +206,16 @@ def _refuse_taken(files: list[str]) -> None:
         raise UserError(f"{', '.join(taken)} already here; move it away or choose another name")
 
 
-def _write(
-    files: Mapping[str, str], next_steps: list[str], as_json: bool, facts: Mapping[str, str] | None = None
-) -> None:
+def _write(files: Mapping[str, str]) -> None:
     for file, text in files.items():
         try:
             Path(file).write_text(text, encoding="utf-8")
         except OSError as error:
             raise UserError(f"{file} cannot be written here ({error.strerror}); go to another folder") from None
+
+
+def _tell(files: Iterable[str], next_steps: list[str], as_json: bool, facts: Mapping[str, str] | None = None) -> None:
+    """What was written, and what comes next."""
     if as_json:
         print_json({"written": list(files), **(facts or {})})
         return

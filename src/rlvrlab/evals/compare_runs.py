@@ -30,7 +30,7 @@ from rlvrlab.evals.matching import matching
 from rlvrlab.evals.replicates import pairs, refuse_same_folders, refuse_same_runs
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.record.evaluation import Stored
-from rlvrlab.record.final import checkpoint_words, split_run, step_named
+from rlvrlab.record.final import checkpoint_words, own_environment, split_run, step_named
 from rlvrlab.record.settings import between_examined
 
 QUESTION = "accepted@1"
@@ -68,6 +68,8 @@ def compare_named(
     except NotAlike as lacking:
         if any(not (split_run(str(one))[0] / "config.json").is_file() for one in (*before, *after)):
             raise  # an evaluation folder has no cards
+        if not anyway:
+            _refuse_other_tasks([*before, *after])
         try:
             first, second = ([_standing(one) for one in side] for side in (before, after))
             return compare_cards(first, second, anyway, paired)
@@ -144,6 +146,17 @@ def _same_answers(before: Sequence[StandingCard], after: Sequence[StandingCard])
         for two in after
         if one.answers and one.answers == two.answers
     ]
+
+
+def _refuse_other_tasks(named: Sequence[Path]) -> None:
+    """Runs of different environments share no question, so evaluating them would not help."""
+    runs = [split_run(str(one))[0] for one in named]
+    own = [own_environment(run) for run in runs]
+    for run, data in zip(runs, own, strict=True):
+        if None not in (own[0], data) and data != own[0]:
+            differ = f"{runs[0]} and {run} differ in their data set: {own[0]} and {data}"
+            remedy = "compare each with its own beginning: `rlvr compare RUN@base RUN`"
+            raise NotAlike(f"compare: {differ}; two tasks are not one question, {remedy}")
 
 
 def _refuse_other_problems(cards: Sequence[StandingCard]) -> None:

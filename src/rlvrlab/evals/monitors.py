@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rlvrlab.errors import ForeignCode, UnknownName
 from rlvrlab.evals.hacks.signals import BACKWARD_SHARE, HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
 from rlvrlab.recipe.presets import PRESETS
+from rlvrlab.record.summary import accuracy_of
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
 
@@ -19,6 +20,8 @@ __all__ = ["ONLINE", "RANGES", "Finding", "Range", "Standing", "Watch", "examine
 
 PERSISTS = 3
 """Steps in a row that something must be seen before it is said: one step, or one group, is often an accident."""
+CLEAR = 0.1
+"""A share of right answers that is no accident, and the fall that is none."""
 RECOVERS = 5
 """Steps in a row without it after which that is taken back."""
 
@@ -50,7 +53,8 @@ RANGES = (
     Range("actor/entropy", 0.01, None, "mode collapse: the policy hardly varies its answers any more",
           "set kl.coef = 0.04, lower the learning rate, or go back to an earlier checkpoint", alarm=True),
     Range("groups/zero_variance", None, 0.95, "nearly all groups earned one and the same reward: little is learnt",
-          "all wrong: more SFT or easier problems; all right: harder ones; or filter.dead_groups=refill", alarm=True),
+          "all wrong: more SFT or easier problems, or a lower learning rate if they were right before; "
+          "all right: harder ones; or filter.dead_groups=refill", alarm=True),
     Range("response_length/clip_ratio", None, 0.5, "most answers are cut off before they end",
           "raise rollout.max_tokens, or teach the policy to end by SFT", alarm=True),
     Range("actor/pg_clipfrac", None, 0.3, "most tokens are held by the clip: steps are too large for the batch",
@@ -156,15 +160,52 @@ class Standing:
         return "notice" if watched.metric in self.now or recovered or not watched.holds(value) else "good"
 
 
+class Ability:
+    """What a policy could do earlier in its run: a fall to no right answers is no cold start."""
+
+    def __init__(self) -> None:
+        self._where: tuple[object, object] = (None, None)
+        self._share = self._best = 0.0
+        """Best share of right answers in a step of this phase and stage, and best evaluation of the run."""
+        self._fell: tuple[str, str] | None = None
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take in a step."""
+        here = row.get("phase"), row.get("stage/index")
+        self._where, self._share = here, max(self._share if here == self._where else 0.0, row.get("train/acc") or 0.0)
+        measured = accuracy_of(dict(row))
+        if measured is None or measured["accuracy"] is None:
+            return
+        now = measured["accuracy"]
+        self._best = max(self._best, now)
+        if now > self._best / 2 or self._best - now < CLEAR:
+            self._fell = None
+        elif self._fell is None:
+            self._fell = str(row.get("phase")), f"from {self._best:.1%} to {now:.1%} of the dev problems"
+
+    def lost(self, row: Mapping[str, Any]) -> str:
+        """In words, how a policy whose answers are all wrong in this step fell; empty where it could never do more."""
+        if row.get("train/acc") or row.get("groups/all_wrong") != row.get("groups/collected"):
+            return ""
+        phase, words = self._fell or (str(row.get("phase")), "")
+        if not words and self._share >= CLEAR:
+            words = f"from {self._share:.1%} of a step's answers to none"
+        if not words:
+            return ""
+        fell = f"no signal: every answer is wrong, because the policy lost in {phase} what it could do ({words})"
+        remedy = f"start again with a lower {phase}.learning_rate, or look at what the reward pays for"
+        return f"{fell}; {remedy} (`rlvr check reward RECIPE`)"
+
+
 class Watch:
     """The monitors of a run: health ranges, and whether the reward is earned (see hacks/)."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = (), preset: object = None, *, control: bool = False) -> None:
         """`control`: the reward is a control arm, so nothing is asked about how it is earned."""
         rows, self._control = list(rows), control
-        self._trend, self._standing = Trend(rows, control=control), Standing(preset)
+        self._trend, self._standing, self._ability = Trend(rows, control=control), Standing(preset), Ability()
         for row in rows:
-            self._standing.add(health_of(row.get("phase")), row)
+            self.examine(health_of(row.get("phase")), row)
 
     def measure(self, row: Mapping[str, Any], rollouts: Sequence[Rollout]) -> dict[str, float]:
         """Further metrics of a step, under hack/."""
@@ -173,7 +214,12 @@ class Watch:
 
     def examine(self, health: Collection[str], row: Mapping[str, Any]) -> News:
         """What persists and what has recovered with a step's row; `health` are the ranges that hold in its phase."""
+        self._ability.add(row)
         return self._standing.add(health, row)
+
+    def lost(self, row: Mapping[str, Any]) -> str:
+        """How the policy fell that has no right answer in this step, the last one examined; empty where it did not."""
+        return self._ability.lost(row)
 
 
 def examine(health: Collection[str], metrics: Mapping[str, Any], ranges: Sequence[Range] = RANGES) -> list[Finding]:

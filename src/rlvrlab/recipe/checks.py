@@ -23,6 +23,10 @@ def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
         if size > recipe.data.train_size:
             words = f"{size} problems per step but data.train_size is {recipe.data.train_size}"
             problems.append((f"{name}.batch_size", words))
+        rate, decay = recipe.phase_tables.get(name, {}).get("learning_rate", 0.0), recipe.optimizer.weight_decay
+        if rate * decay >= 1:
+            why = f"{decay:g} × {name}.learning_rate = {rate:g} takes all of a parameter away in one step, or more"
+            problems.append(("optimizer.weight_decay", f"{why}; allowed here: below {1 / rate:g}"))
     for key in ("top_p", "temperature"):
         value = getattr(recipe.rollout, key)
         if value != 1 and recipe.correction.level == "none":

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
-from rlvrlab.recipe.parse import MAX_BYTES, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
+from rlvrlab.recipe.parse import MAX_BYTES, MORE, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
 from rlvrlab.registry import find, keys_of, name_own, names
@@ -189,7 +189,7 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
             report.implied["rollout.type"] = ("tree", f"{IMPLIED}credit")
         recipe, origins = _with_implied(recipe, origins, wanted | report.implied, given)
         wrong = [*contradictions(recipe), *badly_grown(recipe.rollout, credit)]
-        report.problems += [f"{report.where(key)}: {text}" for key, text in wrong]
+        report.problems += [f"{report.where(key, text)}: {text}" for key, text in wrong]
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
     resolved = Resolved(recipe, origins, folder)
@@ -263,10 +263,12 @@ class _Report:
             self.problems.append(f"{self.where(prefix + '.type')}: {meant}")
             return {}
         except (UserError, PydanticUserError, PydanticUndefinedAnnotation) as error:
-            self.problems.append(f"{self.where(prefix)}: {' '.join(str(error).split())}")
+            text = " ".join(str(error).split())
+            self.problems.append(f"{self.where(prefix, text)}: {text}")
             return {}
         except ValidationError as error:
-            self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(find(kind, table["type"], folder))])
+            cls = find(kind, table["type"], folder)
+            self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(cls)], cls)
             return {}
         if isinstance(plugin, PluginTable):
             plugin = plugin.beside(folder)
@@ -286,8 +288,8 @@ class _Report:
         filled.pop("type", None)
         return filled
 
-    def _add(self, error: ValidationError, prefix: str, known: list[str]) -> None:
-        from rlvrlab.recipe.meant import nearest_key
+    def _add(self, error: ValidationError, prefix: str, known: list[str], cls: type[Any] | None = None) -> None:
+        from rlvrlab.recipe.meant import listed, nearest_key, said_of
 
         for item in error.errors(include_url=False):
             key = (prefix + ".".join(str(part) for part in item["loc"] if isinstance(part, str))).strip(".")
@@ -295,18 +297,34 @@ class _Report:
                 below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
                 for leaf in below or [key]:
                     self.problems.append(f"{self.where(leaf)}: unknown key{nearest_key(leaf, known)}")
+            elif isinstance(more := item["input"], str) and MORE.fullmatch(more):
+                remedy = f"`rlvr train --resume RUN {key}={more}`; for a new one write {key}={more.lstrip('+')}"
+                self.problems.append(f"{self.where(key)}: {more} lengthens a run that there is, {remedy}")
+            elif item["type"] == "missing":
+                self.problems.append(f"{self.where(key)}: has no default; add `{key} = …`{said_of(cls, key)}")
             else:
-                words = item["msg"].removeprefix("Value error, ")
-                got = json.dumps(item["input"], default=str)
-                self.problems.append(f"{self.where(key)}: {words[:1].lower()}{words[1:]}, got {got[:80]}")
+                words, got = item["msg"].removeprefix("Value error, "), json.dumps(item["input"], default=str)[:80]
+                remedy = listed(key, item["input"]) if item["type"] in ("list_type", "tuple_type") else ""
+                self.problems.append(f"{self.where(key)}: {words[:1].lower()}{words[1:]}, got {got}{remedy}")
 
-    def where(self, key: str) -> str:
-        """`recipe.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override."""
-        origins = {origin for k, origin in self.origins.items() if k == key or k.startswith(f"{key}.")}
-        if origins == {"override"}:
+    def where(self, key: str, text: str = "") -> str:
+        """`recipe.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override.
+
+        No line of a file is to blame where the problem's text names a value that an override has set.
+        """
+        overridden = [one for one, origin in self.origins.items() if origin == "override"]
+        own = [one for one in self.origins if f"{one}.".startswith(f"{key}.")]
+        if own and all(one in overridden for one in own):
             return f"override {key}"
+        named = [one for one in overridden if re.search(rf"(?<![\w.]){_within(one, key)}(?![\w.]\w)", text)]
         lines = ((name, line_of(text, key)) for name, text in self.sources.items())
-        return next((f"{name}:{line}: {key}" for name, line in lines if line), key)
+        place = f"override {', '.join(named)}" if named else next((f"{n}:{line}" for n, line in lines if line), "")
+        return f"{place}: {key}" if place else key
+
+
+def _within(one: str, table: str) -> str:
+    """A key as a text about its table names it, as a pattern."""
+    return f"({re.escape(one)}|{re.escape(one.removeprefix(f'{table}.'))})"
 
 
 def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], folder: Path) -> None:

@@ -1,9 +1,13 @@
-"""Which key somebody probably meant who wrote one that there is not."""
+"""Which key or value somebody probably meant who wrote one that there is not, or left one out."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
+import json
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rlvrlab.recipe.schema import core_keys
 from rlvrlab.registry import find, names
@@ -53,6 +57,22 @@ def keys_meant(name: str, known: Iterable[str]) -> list[str]:
     wanted = {leaf, OTHER_NAMES.get(leaf, leaf)}
     found = [key for key in dict.fromkeys(known) if key.rpartition(".")[2] in wanted]
     return sorted(found, key=_imitates)[:MOST]
+
+
+def listed(key: str, value: Any) -> str:
+    """How one word is written as a list; nothing for what is no word."""
+    return f"; write '{key}=[{json.dumps(value)}]'" if isinstance(value, str) else ""
+
+
+def said_of(cls: type[Any] | None, key: str) -> str:
+    """What a plug-in's source says of its key, the text below it; nothing where there is no source."""
+    try:
+        source = inspect.getsource(cls) if cls else ""
+    except (OSError, TypeError):
+        return ""
+    leaf = re.escape(key.rpartition(".")[2])
+    found = re.search(rf'^    {leaf}: [^\n]*\n    """(.+?)"""', source, re.MULTILINE | re.DOTALL)
+    return f": {' '.join(found[1].split()).rstrip('.')}" if found else ""
 
 
 def either(words: Iterable[str]) -> str:

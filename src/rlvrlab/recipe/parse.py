@@ -20,6 +20,8 @@ MAX_DEPTH = 10
 """Tables and arrays inside each other; no key needs more than three."""
 NULL = "null"
 """An override that unsets a key (unset.py); `"null"` in quotes is the word."""
+MORE = re.compile(r"\+\d+")
+"""`+20`, so many more than a run has had: text, since only `--resume` knows how many that are (train/extension.py)."""
 Tree = dict[str, Any]
 _HEADER = re.compile(r"\s*\[{1,2}([^\[\]=,#]+)\]{1,2}\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
@@ -88,8 +90,8 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """A TOML value; what is none stays text, so `name=abc` needs no quotes."""
-    if text.count(".") > MAX_DOTS:
+    """A TOML value; what is none stays text, so `name=abc` needs no quotes, and so does `+20`."""
+    if text.count(".") > MAX_DOTS or MORE.fullmatch(text):
         return text
     try:
         tree = tomllib.loads(f"value = {text}")

@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from rlvrlab.recipe.presets import Preset
-from rlvrlab.types import Count, CountOrZero, Fraction01, NonNegative, Positive
+from rlvrlab.types import Count, CountOrZero, Fraction01, Memory01, NonNegative, Positive, Temperature
 
 Table = dict[str, Any]
 Files = str | list[str] | None
@@ -79,7 +79,7 @@ class RolloutTable(Section):
     type: Literal["apart", "tree"] = Field("apart", description="each by itself, or on a tree that shares beginnings")
     n: Size = Field(8, description="answers per problem: the group")
     max_tokens: Size = Field(64, description="longest answer")
-    temperature: Positive = Field(1.0, description="1 samples the policy that is trained")
+    temperature: Temperature = Field(1.0, description="1 samples the policy that is trained")
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="nucleus; below 1 wants correction.level")
 
     @property
@@ -92,9 +92,9 @@ class Optimizer(Section):
     """How an engine turns gradients into steps; the learning rate itself belongs to the phase."""
 
     type: Literal["adam", "sgd"] = Field("adam", description="adam is AdamW")
-    beta1: Fraction01 = Field(0.9, description="momentum")
-    beta2: Fraction01 = Field(0.99, description="decay of squared gradients")
-    epsilon: Positive = Field(1e-8, description="floor under the root of the squared gradient")
+    beta1: Memory01 = Field(0.9, description="momentum")
+    beta2: Memory01 = Field(0.99, description="decay of squared gradients")
+    epsilon: Annotated[float, Gt(0), Le(1)] = Field(1e-8, description="floor under the root of the squared gradient")
     weight_decay: NonNegative = Field(0.0, description="decoupled")
     max_grad_norm: NonNegative = Field(1.0, description="clip the gradient to this norm; 0 never clips")
     warmup_steps: CountOrZero = Field(0, description="linear rise of the learning rate in each phase")

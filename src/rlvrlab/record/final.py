@@ -82,14 +82,20 @@ def checkpoint_words(step: object) -> str:
     return "" if step is None else f"step {step}" if step else BASE
 
 
+def own_environment(run: Path) -> str | None:
+    """The environment that a run trained on; None where its record does not tell."""
+    data = (read_facts(run / "run_info.json", "restore it") or {}).get("data") or {}
+    name = data.get("environment")
+    return None if name is None else str(name)
+
+
 def examined_of(run: Path) -> list[Examined]:
     """Every finished evaluation of a run, oldest first."""
     if not (run / "evaluations").is_dir():
         return []
     from rlvrlab.record.evaluation import METRICS, evaluation_facts, evaluations_of
 
-    own = ((read_facts(run / "run_info.json", "restore it") or {}).get("data") or {}).get("environment")
-    found = []
+    own, found = own_environment(run), []
     for order, folder in enumerate(evaluations_of(run)):
         info = evaluation_facts(folder)
         facts = info["examined"]

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import Section, names_folder
-from rlvrlab.types import Count, CountOrZero, NonNegative, Positive
+from rlvrlab.types import Count, CountOrZero, NonNegative, Positive, Temperature
 
 Settings = dict[str, Any]
 """Dotted recipe key -> value."""
@@ -47,7 +47,7 @@ class Suite(Section):
         "dev", description="dev problems choose; those of a test suite are asked once, at the end, of the winner"
     )
     n: Annotated[int, Ge(1), Le(10_000)] = Field(1, description="answers per problem: 1 greedy, more for pass@n")
-    temperature: Positive = Field(1.0, description="where n > 1")
+    temperature: Temperature = Field(1.0, description="where n > 1")
     max_tokens: Count | None = Field(None, description="longest answer; None takes the recipe's or the member's")
     policy: Literal["best", "last"] = Field("last", description="checkpoint that is examined; best on held-out dev")
     seed: CountOrZero = Field(0, description="draws problems and answers, the same for every trial")

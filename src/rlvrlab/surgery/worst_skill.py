@@ -15,7 +15,7 @@ import numpy as np
 
 from rlvrlab.registry import register
 from rlvrlab.surgery.base import Memory, Scene, Surgery, Weighed
-from rlvrlab.types import Fraction01, Positive
+from rlvrlab.types import Memory01, Positive
 
 
 @register("surgery", "worst_skill")
@@ -25,7 +25,7 @@ class WorstSkill(Surgery):
 
     temperature: Positive = 0.25
     """Small ones look only at the worst group."""
-    momentum: Fraction01 = 0.9
+    momentum: Memory01 = 0.9
     """Weight of the old running success when a new one arrives."""
 
     resolves_conflicts: ClassVar[bool] = False

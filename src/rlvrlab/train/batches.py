@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 KINDS = LIVE, ALL_RIGHT, ALL_WRONG, SAME_REWARD, UNJUDGED, SINGLETON = (
     "live", "all_right", "all_wrong", "same_reward", "unjudged", "singleton",
 )  # fmt: skip
+SAID = {
+    LIVE: "with signal",
+    ALL_RIGHT: "all right",
+    ALL_WRONG: "all wrong",
+    SAME_REWARD: "of one partial reward",
+    UNJUDGED: "unjudged",
+    SINGLETON: "with a single judged answer",
+}
+"""How a message tells the kind of a group."""
 
 
 class Sorted(NamedTuple):
@@ -39,17 +48,28 @@ class Sorted(NamedTuple):
         """How many groups there were."""
         return sum(self.reasons.values())
 
-    def why_silent(self, after_sft: bool = False) -> str:
+    def why_silent(self, after_sft: bool = False, refills: bool = False) -> str:
         """Why there is nothing to learn from, and what to do about it; what ran already is not recommended."""
-        if self.reasons[UNJUDGED] == self.groups:
+        kinds = [kind for kind in KINDS if self.reasons[kind]]
+        if kinds == [UNJUDGED]:
             return "no signal: not one answer could be judged; look at `detail` in the rollouts, then mend the judge"
-        if self.reasons[ALL_WRONG] >= self.reasons[ALL_RIGHT]:
-            why, first = "all wrong", "give SFT more steps or references" if after_sft else "do SFT first"
-            remedy = f"{first}, take easier problems, a larger model or a partial reward"
-        else:
-            why, remedy = "all right", "take harder problems; this set has nothing left to teach"
+        counts = ", ".join(f"{self.reasons[kind]} {SAID[kind]}" for kind in kinds)
+        why = SAID[kinds[0]] if len(kinds) == 1 else f"groups: {counts}"
         same = f"every group's answers earned the same reward ({why}), so there is no gradient to follow"
-        return f"no signal: {same}; {remedy}"
+        return f"no signal: {same}; {self._remedy(after_sft, refills)}"
+
+    def _remedy(self, after_sft: bool, refills: bool) -> str:
+        """Fits the one kind of the groups that were judged, or else a mix of kinds."""
+        judged = [kind for kind in KINDS if self.reasons[kind] and kind != UNJUDGED]
+        if judged == [ALL_WRONG]:
+            first = "give SFT more steps or references" if after_sft else "do SFT first"
+            return f"{first}, take easier problems, a larger model or a partial reward"
+        if judged == [ALL_RIGHT]:
+            return "take harder problems; these have nothing left to teach"
+        if judged == [SAME_REWARD]:
+            return "take a reward that tells these answers apart; `rlvr check reward` shows what it pays for"
+        more = "draw more answers per problem (rollout.n) or more varied ones (rollout.temperature)"
+        return more if refills else f"{more}, or other problems in place of these (filter.dead_groups=refill)"
 
 
 class Collected(NamedTuple):

@@ -66,6 +66,7 @@ def note_surprises(lab: Lab) -> None:
     note_left_out(lab)
     note_long_references(lab)
     note_untrained_tokens(lab)
+    note_idle_sizes(lab)
 
 
 def note_left_out(lab: Lab) -> None:
@@ -106,6 +107,20 @@ def note_untrained_tokens(lab: Lab) -> None:
         )
         remedy = f"{instead}train all parameters (engine.lora_rank=0)"
         note("warning", f"engine.model: {what}: it will write other tokens in their place; {remedy}")
+
+
+def note_idle_sizes(lab: Lab) -> None:
+    """Note sizes that somebody has set beyond what there is, so that they do nothing more than a smaller one."""
+    for phase in map(lab.resolved.phase, lab.recipe.phases):
+        groups, problems = phase.batch_size, len(lab.train)
+        if phase.online and phase.minibatches > groups:
+            key, most = f"{phase.name}.minibatches = {phase.minibatches}", f"at most {groups} updates"
+            note("warning", f"{key}: a step has {groups} groups, and so {most}; {groups} says the same, 1 is usual")
+        key = f"{phase.name}.references"
+        given = lab.recipe.phase_tables[phase.name].get("references", 0)
+        if given > problems and lab.resolved.origins.get(key, "default") != "default":
+            what = f"{key} = {given}: there are {problems} training problems, and no more references"
+            note("warning", f"{what}; {problems} says the same, and more problems come with data.train_size")
 
 
 def refuse_full_disk(lab: Lab) -> None:

@@ -17,7 +17,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import Tables, load_changed
-from rlvrlab.recipe.parse import flatten, parse_overrides
+from rlvrlab.recipe.parse import MORE, flatten, parse_overrides
 from rlvrlab.record.run import Run, read_metrics
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.rewards.total import is_control
@@ -63,10 +63,9 @@ def _changes(resolved: Resolved, words: Sequence[str]) -> dict[str, Any]:
     last = resolved.recipe.phases[-1]
     key, had = f"{last}.steps", resolved.recipe.phase_tables[last]["steps"]
     changes: dict[str, Any] = {}
-    for name, value in parse_overrides([word.replace(f"{key}=+", f"{key}=") for word in words]).items():
+    for name, value in parse_overrides(words).items():
         if name == key:
-            added = any(word.removeprefix("--").startswith(f"{key}=+") for word in words)
-            value = had + value if added and isinstance(value, int) else value
+            value = had + int(value) if isinstance(value, str) and MORE.fullmatch(value) else value
             if not isinstance(value, int) or value < had:
                 raise UserError(f"{name}={value}: the run had {had} steps; a run can only be made longer")
         elif not name.startswith(FREE):

@@ -214,13 +214,14 @@ def _record(
         run.rollouts(state.step, [as_row(rollout, outcome.steps.get(rollout.id)) for rollout in outcome.rollouts])
     for kind, words in outcome.events:
         run.event(kind, words, step=state.step)
+    news = at.watch.examine(phase.health, row)
     # Said is what has persisted for some steps, and taken back what does not hold any more.
     if state.silent_steps >= min(PERSISTS, lab.recipe.stop.no_signal_steps or PERSISTS):
         for note in outcome.notes:
-            run.warn(NO_SIGNAL, note, step=state.step)
+            run.warn(NO_SIGNAL, at.watch.lost(row) or note, step=state.step)
     elif phase.online and state.phase_step and not outcome.silent:
         run.withdraw(NO_SIGNAL, "there is signal again: groups with different rewards", step=state.step)
-    at.watch.examine(phase.health, row).tell(run, state.step)
+    news.tell(run, state.step)
     if evaluation and (lost := evaluation.whole.unjudged_words):
         text = f"answers to dev problems are left out of accepted@1, not counted wrong: {lost}"
         run.warn(UNJUDGED, text, step=state.step)

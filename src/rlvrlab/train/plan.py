@@ -152,7 +152,11 @@ def _step(lab: Lab, phase: Phase, data: object, size: int) -> None:
         lab = replace(lab, resolved=short)
     else:
         phase = replace(cast(Any, phase), batch_size=size)
-    phase.step(lab, data, State(phase_step=1, step=1), Memory())
+    if phase.step(lab, data, State(phase_step=1, step=1), Memory()).skipped:
+        raise UserError(
+            f"{phase.name}: the update of the measured step was not finite, and training would end after a few of "
+            f"them; lower {phase.name}.learning_rate, or mend what the engine, the reward or the objective computes"
+        )
 
 
 def _seconds(work: Callable[[], object]) -> float:

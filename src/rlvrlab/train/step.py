@@ -65,7 +65,8 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     if not used or (silent and phase.critic is None):
         memory, more = settle(lab, now, memory, updated=False)
         metrics |= more
-        notes = [kinds.why_silent(shows_answers(lab.resolved, state.phase))]
+        refills = recipe.filter.dead_groups == "refill"
+        notes = [kinds.why_silent(shows_answers(lab.resolved, state.phase), refills)]
         steps = credits.rows() if credits else {}
         return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
     # advantages

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rlvrlab.evals.protocol import MAX_NEW_TOKENS, Protocol, named_protocol
 from rlvrlab.recipe.schema import NAME
-from rlvrlab.types import Count, CountOrZero, Positive, Role
+from rlvrlab.types import Count, CountOrZero, Positive, Role, Temperature
 
 PROMPT = "{prompt}"
 """Where a template has the problem's own prompt."""
@@ -46,7 +46,7 @@ class ProtocolTable(_Section):
     n: Count | None = Field(None, description="@k: answers per problem, 8 where nothing is said; @budget: at most")
     k: list[Count] = Field(default_factory=list, description="@k: pass@k for these; empty: 1 and n")
     budget: str = Field("", description="@budget: tokens=N or judge_s=S per problem, wall_s=S in all")
-    temperature: Positive | None = Field(None, description="@k and @budget; None: 1")
+    temperature: Temperature | None = Field(None, description="@k and @budget; None: 1")
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(1.0, description="@k and @budget")
     max_tokens: Count = Field(MAX_NEW_TOKENS, description="longest answer")
     tries: Literal[1, 2] = Field(1, description="2: failed first answers get a second try after feedback (not @budget)")

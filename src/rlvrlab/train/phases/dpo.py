@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from annotated_types import Ge
+from annotated_types import Ge, Lt
 
 from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.data.hashes import prompt_sha256
@@ -63,7 +63,7 @@ class DpoPhase(Phase):
     """Which preference loss."""
     beta: Positive = 0.2
     """How far from the reference."""
-    label_smoothing: NonNegative = 0.0
+    label_smoothing: Annotated[float, Ge(0), Lt(0.5)] = 0.0
     """Assumed share of flipped labels (robust)."""
     sft_coef: NonNegative = 0.2
     """Weight of the chosen answers' likelihood, against both falling together."""
