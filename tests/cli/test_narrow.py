@@ -177,6 +177,12 @@ def test_every_table_of_a_run_fits(tmp_path) -> None:
         assert lines == [], (words, lines)
 
 
+def test_the_line_that_names_a_run_is_not_folded(tmp_path, monkeypatch, capsys) -> None:
+    name = "a_run_whose_name_is_wider_than_its_table"
+    told = inside(monkeypatch, capsys, "train", str(tiny(tmp_path)), f"name={name}", folder=tmp_path).stdout
+    assert re.search(rf"^{name}_\w+: finished\s*$", told, re.MULTILINE), told
+
+
 def test_a_run_that_failed_by_its_reward_wants_it_mended_first(tmp_path, monkeypatch, capsys) -> None:
     late = "CALLS = []\ndef bad(problem, completion, verdict):\n    CALLS.append(1)\n"
     (tmp_path / "mine.py").write_text(f"{late}    return 1.0 if len(CALLS) < 60 else 'much'\n")

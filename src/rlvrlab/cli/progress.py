@@ -139,11 +139,13 @@ class Progress:
                     last,
                 )
             )
-        out, title = Console(), Text(printable(f"{ended.folder.name}: {ended.status}"))
+        out = Console()
+        # Not as the table's title, which is folded at the table's width.
+        out.print(Text(printable(f"{ended.folder.name}: {ended.status}")), style="table.title")
         head = ("phase", "before", "best", "step", "last")
         tight: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "title_justify": "left"}
-        wide: dict[str, Any] = {"box": HEAVY_HEAD, "title_justify": "left"}
-        out.print(table(head, rows, title=title, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
+        wide: dict[str, Any] = {"box": HEAVY_HEAD}
+        out.print(table(head, rows, **(wide if out.width >= WIDE else tight)))  # 80 columns are enough
         out.print(f"{ACCEPTED}, in %, with 95 % intervals.", style="dim")
         if cards := read_cards(ended.folder):  # on the test problems, where the recipe asked for it
             columns, lines = card_table(cards)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rlvrlab.errors import ForeignCode, UnknownName
 from rlvrlab.evals.hacks.signals import BACKWARD_SHARE, HELD_OUT_FALL, Finding, Trend, findings, rollout_metrics
 from rlvrlab.recipe.presets import PRESETS
-from rlvrlab.record.summary import accuracy_of
+from rlvrlab.record.summary import dev_key
 from rlvrlab.registry import find
 from rlvrlab.types import Rollout
 
@@ -173,10 +173,10 @@ class Ability:
         """Take in a step."""
         here = row.get("phase"), row.get("stage/index")
         self._where, self._share = here, max(self._share if here == self._where else 0.0, row.get("train/acc") or 0.0)
-        measured = accuracy_of(dict(row))
-        if measured is None or measured["accuracy"] is None:
+        key = dev_key(row)
+        now = None if key is None else row[key]
+        if now is None:
             return
-        now = measured["accuracy"]
         self._best = max(self._best, now)
         if now > self._best / 2 or self._best - now < CLEAR:
             self._fell = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 SERIES = 128
@@ -108,7 +108,12 @@ def standing_warnings(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(Summary(events=events).standing.values())
 
 
+def dev_key(row: Mapping[str, Any]) -> str | None:
+    """Where a metrics line has accepted@1 on dev problems; None where nothing was evaluated."""
+    return next((key for key in row if key.startswith("val-core/") and key.endswith("/acc")), None)
+
+
 def accuracy_of(row: dict[str, Any]) -> dict[str, Any] | None:
     """accepted@1 on dev problems in a metrics line, with its interval."""
-    key = next((k for k in row if k.startswith("val-core/") and k.endswith("/acc")), None)
+    key = dev_key(row)
     return None if key is None else {"accuracy": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
