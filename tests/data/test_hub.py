@@ -45,6 +45,7 @@ def test_no_code_that_a_data_set_brings_along_is_run(tmp_path, monkeypatch) -> N
     rows = list(rows_of("gsm8k", PRESETS["gsm8k"], tmp_path / "gsm8k")["train"])
     assert len(rows) == 1 and not (tmp_path / "ran").exists()
     asked = {}
+    monkeypatch.delenv(DATA, raising=False)  # a copy of the user comes before the hub
 
     def load_dataset(*words, **named):
         asked.update(named)
