@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ CODE_SETS = {
     "mbpp": ("mbpp", "mbpp16"), "humaneval": ("he", "he16"), "humaneval+": ("heplus", ""),
     "mbpp+ of the test split": ("mbppplus", ""), "mbpp+, others": ("mbppplus", ""),
 }  # fmt: skip
+
+
+NOT_TRAINED: Facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0}
 
 
 class Form(NamedTuple):
@@ -101,14 +105,13 @@ def facts_of(folder: Path, commit: str) -> Facts:
 
 def training_of(folder: Path) -> Facts:
     """Steps, answers, seconds and curves; zeros where nothing was trained."""
-    facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0}
     if not (folder / "metrics.jsonl").exists():
-        return facts
+        return NOT_TRAINED
     rows = [row for row in read_lines(folder / "metrics.jsonl") if "time/step_s" in row]
     info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
     n = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]["rollout"]["n"]
     words = [word for word in info["command"][3:] if not re.match(r"engine\.model=|output_dir=", word)]
-    return facts | {
+    return NOT_TRAINED | {
         "overrides": words, "started": info["started"], "packages": info["packages"], "steps": len(rows),
         "answers": int(sum(row["groups/collected"] for row in rows)) * n,
         "train_s": short(sum(row["time/step_s"] for row in rows)),
@@ -129,26 +132,24 @@ def sums_of(path: Path) -> dict[str, int]:
 
 def rates(raw: Path, commit: str) -> Facts:
     """Cards of trainings in turn: what was right before and after the first stage, and at the end of every arm."""
-    parts = []
-    for name, path in [("base", raw / "code_s0"), *((path.name, path) for path in sorted(raw.glob("*_s0")))]:
-        if name != "base" and not re.fullmatch(r"code_s0|rate\S+_s0", name):
-            continue
-        card = path / "analysis/cards" / ("0_baseline.json" if name == "base" else "1_grpo.json")
-        facts = training_of(path) if name != "base" else {}
-        facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0} | facts
-        known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit, "started": 0}
-        known |= {"device": "NVIDIA H200", "torch": "2.11.0+cu130"}
-        steps = read_lines(path / "metrics.jsonl") if name != "base" else []
-        parts.append(
-            Part(
-                name,
-                known,
-                json.loads(card.read_text()),
-                list(read_lines(card.with_suffix(".answers.jsonl"))),
-                list(steps),
-            )
-        )
-    return kept(parts, {}, [])
+    first = raw / "code_s0"
+    arms = [path for path in sorted(raw.glob("*_s0")) if re.fullmatch(r"code_s0|rate\S+_s0", path.name)]
+    cards = [("base", first, "0_baseline.json"), *((path.name, path, "1_grpo.json") for path in arms)]
+    return kept([part_of(name, path, card, commit) for name, path, card in cards], {}, [])
+
+
+def part_of(name: str, folder: Path, card: str, commit: str) -> Part:
+    """One card of a training; the one from before it has no steps."""
+    path, before = folder / "analysis/cards" / card, name == "base"
+    info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
+    facts = NOT_TRAINED if before else training_of(folder)
+    known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit}
+    known |= {"started": datetime.fromisoformat(info["started"]).timestamp()}
+    known |= {"device": ", ".join(info["machine"]["gpus"]), "torch": info["packages"]["torch"]}
+    answers = list(read_lines(path.with_suffix(".answers.jsonl")))
+    return Part(
+        name, known, json.loads(path.read_text()), answers, [] if before else list(read_lines(folder / "metrics.jsonl"))
+    )
 
 
 def main() -> None:

@@ -79,7 +79,19 @@ def test_a_disk_with_room_for_some_checkpoints_is_noted(
     told: list[str] = []
     with hearing(lambda _, words: told.append(words)):
         refuse_full_disk(lab)
-    assert [("up to 5 checkpoints" in words and "checkpoint.keep" in words) for words in told] == [True] * warned
+    assert [("up to 5 more checkpoints" in words and "checkpoint.keep" in words) for words in told] == [True] * warned
+
+
+def test_what_a_run_has_already_takes_no_more_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = ready_lab(recipe(tmp_path, tmp_path))
+    assert isinstance(lab.engine, KnowsItsSize)
+    with_free(monkeypatch, 1.5 * lab.engine.saved_bytes())
+    told: list[str] = []
+    with hearing(lambda _, words: told.append(words)):
+        refuse_full_disk(lab, there=4)
+        assert told == []
+        refuse_full_disk(lab, there=3)
+    assert len(told) == 1 and "up to 2 more checkpoints" in told[0]
 
 
 def test_a_run_that_writes_one_checkpoint_needs_room_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,8 +123,11 @@ def note_idle_sizes(lab: Lab) -> None:
             note("warning", f"{what}; {problems} says the same, and more problems come with data.train_size")
 
 
-def refuse_full_disk(lab: Lab) -> None:
-    """Refuse to train what cannot be kept, and note where only some of the checkpoints will fit."""
+def refuse_full_disk(lab: Lab, there: int = 0) -> None:
+    """Refuse to train what cannot be kept, and note where only some of the checkpoints will fit.
+
+    `there`: how many the run has already; they take no more room.
+    """
     if not isinstance(lab.engine, KnowsItsSize):
         return
     place = Path(lab.recipe.output_dir).resolve()
@@ -134,13 +137,14 @@ def refuse_full_disk(lab: Lab) -> None:
     kept = lab.recipe.checkpoint
     written = sum(lab.resolved.phase(name).steps // kept.every + 1 for name in lab.recipe.phases)
     at_once = min(kept.keep + 2, written)  # the newest, the best, and one that is being written
-    if free >= at_once * size:
+    more = max(1, at_once - there)
+    if free >= more * size:
         return
     what = f"output_dir: {free / 1e9:.1f} GB are free on the disk of {lab.recipe.output_dir}"
     if free < size:
         raise UserError(f"{what}, and one checkpoint takes {size / 1e9:.1f} GB; make room, or name another place")
     remedy = "make room, lower checkpoint.keep, or name another place"
-    note("warning", f"{what}, and up to {at_once} checkpoints of {size / 1e9:.1f} GB are there at once; {remedy}")
+    note("warning", f"{what}, and up to {more} more checkpoints of {size / 1e9:.1f} GB are there at once; {remedy}")
 
 
 def check_phases(has: Supplies) -> None:

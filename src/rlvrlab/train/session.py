@@ -77,7 +77,7 @@ def resume(folder: Path, observe: Observer) -> Ended:
         if done and not notes and not remarks:
             return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
         lab = ready(has)
-        refuse_full_disk(lab)
+        refuse_full_disk(lab, len(checkpoint.steps(folder / "checkpoints")))
         if path:
             checkpoint.load(path, lab.engine)
         moved = run.rewind(integrity.covered(run, state, resolved.recipe.phases), state.step)
