@@ -3,8 +3,9 @@
     python benchmarks/eval_start.py MODEL [--train] [--against SRC] [--rounds 4]
 
 MODEL is a folder or a name as in `engine.model`. SRC is the `src` folder of another version, which takes turns with
-this one. Two problems of Countdown and at most 16 tokens each, for a training four answers to each and one update of a
-LoRA: nearly all of the time is starting and ending.
+this one. Two problems of Countdown and at most 16 tokens each, for a training eight answers to each and one update of a
+LoRA: nearly all of the time is starting and ending. Rewards are random, so that there is a gradient: sixteen tokens are
+too few for a right answer, and groups whose answers are all wrong would be passed over.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ name = "start"
 phases = ["grpo"]
 env = {type = "countdown"}
 engine = {type = "hf", model = "nano", lora_rank = 8}
+reward = {type = "random"}
 data = {train_size = 4, dev_size = 2}
-rollout = {n = 4, max_tokens = 16}
+rollout = {n = 8, max_tokens = 16}
 eval = {every = 0, test_size = 2}
 grpo = {steps = 1, batch_size = 2}
 record = {log_interval = 1}
@@ -53,11 +55,19 @@ def measured(source: Path, model: str, *, train: bool) -> dict[str, float]:
                 first = time.perf_counter() - began
             time.sleep(EVERY_S)
         took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if child.returncode or not first:
-        raise SystemExit(f"the command failed with {child.returncode}")
+        if child.returncode or not first:
+            raise SystemExit(f"the command failed with {child.returncode}")
+        if train and not has_learnt(next(Path(place).glob(awaited))):
+            raise SystemExit("the update had no group to learn from, so no gradient was made")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     awaited = "first_step_s" if train else "first_answer_s"
     return {awaited: round(first, 2), "command_s": round(took, 2), "cpu_s": round(cpu, 2)}
+
+
+def has_learnt(metrics: Path) -> bool:
+    """Had the only step a group whose answers earned different rewards?"""
+    last: dict[str, Any] = json.loads(metrics.read_text(encoding="utf-8").splitlines()[-1])
+    return last.get("groups/live", 0) > 0 and "actor/grad_norm" in last
 
 
 def main() -> None:
