@@ -12,7 +12,7 @@ from engine_factories import hf
 from needs_torch import torch
 from tiny_models import tiny
 
-from rlvrlab.engines.hf import ahead, threads
+from rlvrlab.engines.hf import load, threads
 
 ORDER = """
 import sys
@@ -22,8 +22,8 @@ from rlvrlab.recipe.schema import Optimizer
 seen = []
 def asked(folder):
     seen.append(("weights", "torch" in sys.modules))
-    from rlvrlab.engines.hf import ahead
-    ahead.wake = lambda device: seen.append(("device", "transformers" in sys.modules))
+    from rlvrlab.engines.hf import load
+    load.wake = lambda device: seen.append(("device", "transformers" in sys.modules))
 ahead.read_ahead = asked
 Hf(sys.argv[1], device="cpu").build(Optimizer())
 print(seen)
@@ -44,12 +44,12 @@ def test_a_device_is_woken_by_a_thread_and_a_processor_is_awake(monkeypatch: pyt
         touched.append(device)
         raise RuntimeError("no such device")  # told again, and to somebody, where the model is moved there
 
-    monkeypatch.setattr(torch, "empty", empty)
-    assert ahead.wake(torch.device("cpu")) is None
-    thread = ahead.wake(torch.device("cuda:1"))
+    monkeypatch.setattr(load, "torch", SimpleNamespace(empty=empty, device=torch.device))
+    assert load.wake(torch.device("cpu")) is None
+    thread = load.wake(torch.device("cuda:1"))
     assert thread is not None
-    ahead.finish()
-    assert not thread.is_alive() and touched == [torch.device("cuda:1")]
+    thread.join(20)
+    assert touched == [torch.device("cuda:1")]
 
 
 def test_a_model_computes_nothing_before_it_is_known_on_how_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ class Body:
         self.device = next(model.parameters()).device
         self.window = int(getattr(self.config, "max_position_embeddings", None) or 1 << 30)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        with torch.no_grad(), without_cudnn():
+        with torch.no_grad():
             self.split = self._head_is_linear()
             project = model.get_output_embeddings() if self.split else torch.nn.Identity()
             self.head = Head(project, self.vocabulary, self.device.type)

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import Bools, Ints
-from rlvrlab.engines.hf import ahead
 from rlvrlab.engines.hf.blocks import new_cache, prefill
 from rlvrlab.engines.hf.operations import TorchOperations, new_state
 from rlvrlab.engines.hf.wave import Drawn, Ended, Stopped, Wave, swap_out
@@ -190,7 +189,6 @@ class Room:
             return
         self._step(*key)
         if self._pool is not None:
-            ahead.finish()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool):
                 self._step(*key)

@@ -47,13 +47,12 @@ def ranges_of(shared: Shared, device: Any) -> FlashIndices:
     """The ranges of a layout."""
     prompt_G, answer_C = shared.prompt_length_G, shared.answer_length_C
     asked_G = np.bincount(shared.group_C, answer_C, minlength=len(prompt_G)).astype(np.int64)
-    own = consecutive(np.concatenate([prompt_G, answer_C[answer_C > 0]]), device)
-    asked = consecutive(asked_G, device) if asked_G.any() else None
-    return FlashIndices(int(prompt_G.sum()), own, consecutive(prompt_G, device), asked)
+    own = _ranges(np.concatenate([prompt_G, answer_C[answer_C > 0]]), device)
+    asked = _ranges(asked_G, device) if asked_G.any() else None
+    return FlashIndices(int(prompt_G.sum()), own, _ranges(prompt_G, device), asked)
 
 
-def consecutive(length: Ints, device: Any) -> Ranges:
-    """Ranges of these lengths, one behind the other."""
+def _ranges(length: Ints, device: Any) -> Ranges:
     ends = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
     return Ranges(torch.from_numpy(ends).to(device, non_blocking=True), int(length.max(initial=0)))
 
@@ -92,18 +91,10 @@ class FlashKernels:
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """Derivatives by queries, keys and values, added up in a fixed order."""
         with _fixed_order():
-            return FlashKernels.slopes(d_out, q, k, v, call, asking, seen, causal, scale)
-
-    @staticmethod
-    def slopes(
-        d_out: Tensor, q: Tensor, k: Tensor, v: Tensor, call: Call, asking: Ranges, seen: Ranges, causal: bool,
-        scale: float,
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        """The same, added up in the order that torch is told to take."""
-        dq, dk, dv = torch.ops.aten._flash_attention_backward(
-            d_out, q, k, v, call.out, call.lse, asking.ends, seen.ends, asking.longest, seen.longest, 0.0, causal,
-            *call.seeds, scale=scale,
-        )  # fmt: skip
+            dq, dk, dv = torch.ops.aten._flash_attention_backward(
+                d_out, q, k, v, call.out, call.lse, asking.ends, seen.ends, asking.longest, seen.longest, 0.0, causal,
+                *call.seeds, scale=scale,
+            )  # fmt: skip
         return dq, dk, dv
 
 

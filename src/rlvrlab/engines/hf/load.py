@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rlvrlab.data.hub import go_offline_without_network
-from rlvrlab.engines.hf import ahead
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.folder_files import end_tokens, read_json, refuse_numbers, refuse_odd
 from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
@@ -57,7 +58,7 @@ def load_model(config: HfConfig, device: torch.device) -> Any:
     source = check_source(config.model)
     dtype = dtype_of(config, device)
     extra = _quantization(config, device, dtype)
-    ahead.wake(device)
+    wake(device)
     from transformers import AutoModelForCausalLM
 
     with quiet_transformers():
@@ -142,6 +143,23 @@ def device_of(config: HfConfig) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UserError(f"engine.device: {config.device} asked for, but this machine has no usable GPU; use cpu")
     return device
+
+
+def wake(device: torch.device) -> threading.Thread | None:
+    """Begin to set a GPU up, which takes a while, in a thread: weights are read, and perhaps Transformers, meanwhile.
+
+    What goes wrong goes wrong again, and is told, where the device is used.
+    """
+    if device.type == "cpu":
+        return None
+
+    def touch() -> None:
+        with suppress(Exception):
+            torch.empty(1, device=device)
+
+    thread = threading.Thread(target=touch, name="rlvr-wake", daemon=True)
+    thread.start()
+    return thread
 
 
 def dtype_of(config: HfConfig, device: torch.device) -> torch.dtype:

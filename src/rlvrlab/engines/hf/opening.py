@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rlvrlab.engines.hf import ahead, load, own_lora
+from rlvrlab.engines.hf import load, own_lora
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.own_model import OwnModel
-from rlvrlab.engines.hf.stored import Stored, config_of, stored
+from rlvrlab.engines.hf.stored import Stored, stored
 from rlvrlab.engines.hf.token_file import TokenFile, token_file
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 
@@ -49,7 +49,7 @@ def plain_folder(config: HfConfig, device: torch.device) -> Plain | None:
     if config.quantize != "none" or not folder.is_dir():
         return None
     load.check_source(config.model)
-    ahead.wake(device)
+    load.wake(device)
     tokens = token_file(folder)
     model = None if tokens is None else stored(folder)
     return None if tokens is None or model is None else Plain(model, tokens)
@@ -63,9 +63,7 @@ def _own(config: HfConfig, device: torch.device) -> Opened | None:
     targets = own_lora.targets_of(plain.model.tensors, config.lora_targets) if config.lora_rank else set()
     if targets is None:
         return None
-    dtype = load.dtype_of(config, device)
-    ahead.load_attention(config_of(plain.model.facts), dtype, device)
-    model = OwnModel(plain.model, device, dtype).eval()
+    model = OwnModel(plain.model, device, load.dtype_of(config, device)).eval()
     adapter = own_lora.add(model, targets, config) if config.lora_rank else None
     vocabulary, ends = model.config.vocab_size, load.ends_of(config.model)
     tokenizer = HfTokenizer(plain.tokens, vocabulary, config.model, chat=config.chat, ends=ends)
