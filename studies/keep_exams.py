@@ -1,6 +1,6 @@
 """Keep the small part of arms that were trained and examined: python studies/keep_exams.py RAW FILE.json FORM
 
-RAW has a folder per arm, named KIND_sSEED or `base`, and the file COMMIT: exam.json (by examination which problems were
+RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT: exam.json (by examination which problems were
 asked, and how many answers to each were right and were judged) and, of a training, metrics.jsonl, run_info.json and
 cards. FORM is one of `FORMS` below: which arms and sets the file holds, and which are compared; or `rates`, which reads
 cards. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no answer.
@@ -30,6 +30,8 @@ CODE_SETS = {
 }  # fmt: skip
 
 
+BETWEEN = "1_after_sql.json"
+"""The card of a policy between its second and its third stage."""
 NOT_TRAINED: Facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0}
 
 
@@ -74,13 +76,17 @@ def belongs(data: str, problem: str) -> bool:
 
 
 def marks_of(exams: dict[str, Facts], form: Form) -> Facts:
-    """By set the kinds of its problems and by arm what was right; problems that some arm has no verdict on are out."""
+    """By set the kinds of its problems and by arm what was right; problems that some arm has no verdict on are out.
+
+    An arm that was not examined on a set is left out of it alone.
+    """
     skills, outcomes, left_out = {}, {}, set[str]()
     for data, pair in form.sets.items():
-        counts = {name: {arm: counts_of(one[name], data) for arm, one in exams.items()} for name in pair if name}
+        known = {name: {arm: one[name] for arm, one in exams.items() if name in one} for name in pair if name}
+        counts = {name: {arm: counts_of(one, data) for arm, one in arms.items()} for name, arms in known.items()}
         every = [set(one) for of_arm in counts.values() for one in of_arm.values()]
         problems = sorted(set.intersection(*every))
-        asked = [{p for one in exams.values() for p in one[name]["problems"] if belongs(data, p)} for name in counts]
+        asked = [{p for one in arms.values() for p in one["problems"] if belongs(data, p)} for arms in known.values()]
         left_out |= set.intersection(*asked) - set(problems)
         skills[data] = [f"{p.split(':')[1]} numbers" if ":" in p else data for p in problems]
         greedy, sampled = counts[pair[0]], counts.get(pair[1])
@@ -90,7 +96,12 @@ def marks_of(exams: dict[str, Facts], form: Form) -> Facts:
     return {"left_out": sorted(left_out), "skills": skills, "outcomes": outcomes}
 
 
-def facts_of(folder: Path, commit: str) -> Facts:
+def commit_of(folder: Path) -> str:
+    """The code that an arm ran with."""
+    return (folder / "COMMIT").read_text(encoding="utf-8").strip()
+
+
+def facts_of(folder: Path) -> Facts:
     """How an arm was trained and examined."""
     exam = json.loads((folder / "exam.json").read_text(encoding="utf-8"))
     told = {
@@ -99,7 +110,7 @@ def facts_of(folder: Path, commit: str) -> Facts:
     }
     for one in told.values():
         one["env"] = [re.sub(r"(^|=)/.*/", r"\1", word) for word in one["env"]]
-    facts = training_of(folder) | {"device": exam["device"], "torch": exam["torch"], "code": commit, "examined": told}
+    facts = training_of(folder) | {"device": exam["device"], "torch": exam["torch"], "code": commit_of(folder), "examined": told}
     return facts | ({"forms": sums_of(folder / "answers.jsonl.gz")} if "cd" in exam["exams"] else {})
 
 
@@ -130,20 +141,23 @@ def sums_of(path: Path) -> dict[str, int]:
     return dict(found.most_common(12))
 
 
-def rates(raw: Path, commit: str) -> Facts:
-    """Cards of trainings in turn: what was right before and after the first stage, and at the end of every arm."""
-    first = raw / "code_s0"
-    arms = [path for path in sorted(raw.glob("*_s0")) if re.fullmatch(r"code_s0|rate\S+_s0", path.name)]
-    cards = [("base", first, "0_baseline.json"), *((path.name, path, "1_grpo.json") for path in arms)]
-    return kept([part_of(name, path, card, commit) for name, path, card in cards], {}, [])
+def rates(raw: Path) -> Facts:
+    """Cards of trainings in turn: before and after the first stage, between the other two, and at every arm's end."""
+    cards = [("base", raw / "code_s0", "0_baseline.json")]
+    for path in sorted(raw.glob("*_s[0-9]")):
+        kind, seed = path.name.rsplit("_", 1)
+        if (path / "analysis/cards" / BETWEEN).exists():
+            cards.append((f"{kind}_after_sql_{seed}", path, BETWEEN))
+        cards.append((path.name, path, "1_grpo.json"))
+    return kept([part_of(*card) for card in cards], {}, [])
 
 
-def part_of(name: str, folder: Path, card: str, commit: str) -> Part:
-    """One card of a training; the one from before it has no steps."""
-    path, before = folder / "analysis/cards" / card, name == "base"
+def part_of(name: str, folder: Path, card: str) -> Part:
+    """One card of a training; those from before its end have no steps."""
+    path, before = folder / "analysis/cards" / card, name == "base" or card == BETWEEN
     info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
     facts = NOT_TRAINED if before else training_of(folder)
-    known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit}
+    known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit_of(folder)}
     known |= {"started": datetime.fromisoformat(info["started"]).timestamp()}
     known |= {"device": ", ".join(info["machine"]["gpus"]), "torch": info["packages"]["torch"]}
     answers = list(read_lines(path.with_suffix(".answers.jsonl")))
@@ -155,16 +169,15 @@ def part_of(name: str, folder: Path, card: str, commit: str) -> Part:
 def main() -> None:
     """Write the file."""
     raw, target = Path(sys.argv[1]), Path(sys.argv[2])
-    commit = (raw / "COMMIT").read_text().strip()
     if sys.argv[3] == "rates":
-        save(target, rates(raw, commit))
+        save(target, rates(raw))
         return
     form = FORMS[sys.argv[3]]
     found = {path.parent.name: path.parent for path in sorted(raw.glob("*/exam.json"))}
     folders = {name.removeprefix(form.prefix): at for name, at in found.items() if re.fullmatch(form.arms, name)}
     exams = {arm: json.loads((at / "exam.json").read_text(encoding="utf-8"))["exams"] for arm, at in folders.items()}
     made = {"samples": form.samples, "against": form.against, **marks_of(exams, form)}
-    save(target, {**made, "arms": {arm: facts_of(at, commit) for arm, at in folders.items()}})
+    save(target, {**made, "arms": {arm: facts_of(at) for arm, at in folders.items()}})
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ def exam(problems: list[str], right: list[int], judged: list[int] | None = None,
 
 def arm(folder: Path, exams: dict[str, Any], steps: int = 0) -> None:
     folder.mkdir()
+    (folder / "COMMIT").write_text("abc\n")
     (folder / "exam.json").write_text(json.dumps({"device": "cpu", "torch": "2", "exams": exams}))
     if steps:
         rows = [{"step": i, "time/step_s": 2.0, "groups/collected": 3.0, "train/acc": 0.5} for i in range(1, steps + 1)]
@@ -47,7 +48,6 @@ def code_exams(*, unjudged: bool = False) -> dict[str, Any]:
 
 
 def kept(raw: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    (raw / "COMMIT").write_text("abc\n")
     monkeypatch.setattr(sys, "argv", ["keep_exams.py", str(raw), str(raw / "kept.json"), form])
     keep_exams.main()
     found: dict[str, Any] = json.loads((raw / "kept.json").read_text())
