@@ -8,7 +8,7 @@ the same problems. Scores are in %, differences in points; intervals are for pro
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -45,10 +45,10 @@ def between(found: Difference) -> str:
     return f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]"
 
 
-def matrix(exams: Exams, seed: int) -> str:
+def matrix(exams: Exams, seed: int, arms: Sequence[str] = ARMS) -> str:
     """Every arm after every stage."""
     rows, known = [], set[str]()
-    for arm in ARMS:
+    for arm in arms:
         for at, name in stages(exams, arm, seed).items():
             if name in known:
                 continue  # shared by all arms

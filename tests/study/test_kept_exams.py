@@ -15,6 +15,7 @@ sys.path[:0] = [str(ROOT / "studies" / name) for name in ("", "interference", "c
 import fixed_sums  # noqa: E402
 import floor_tables  # noqa: E402
 import keep_exams  # noqa: E402
+import opened_fences  # noqa: E402
 import qwen_rates_tables  # noqa: E402
 import shuffled_tables  # noqa: E402
 from exam_tables import Exams, training_table  # noqa: E402
@@ -137,3 +138,49 @@ def test_the_committed_rates_say_where_sql_was_lost() -> None:
     own = exams.arms["rate4e-4_s0"]["curves"]["right"][:12]
     assert round(sum(own[:3]) / 3, 2) == 0.69 and round(sum(own[-3:]) / 3, 2) == 0.39
     assert "| 6e-4 | 0.0 [0.0, 3.1] | 0.0 [0.0, 3.1] | 0.0 [0.0, 3.1] | 358 |" in qwen_rates_tables.scores(exams)
+
+
+def test_the_committed_fifth_round_says_that_sql_was_lost_in_its_own_stage() -> None:
+    exams, before = Exams(qwen_rates_tables.FIFTH), Exams(qwen_rates_tables.ROUND)
+    for arm in ("base", "code_s0", "rate4e-4_s0", "rate6e-4_s0"):  # the same policies, so the middle of these is known
+        assert [exams.scores(data, "greedy", arm).tolist() for data in exams.outcomes] == [
+            before.scores(data, "greedy", arm).tolist() for data in exams.outcomes
+        ]
+    sql = {name: mean(exams.outcomes["sql"]["greedy"][name]) for name in exams.arms}
+    own = {seed: sql[f"rate4e-4_after_sql_s{seed}"] - sql[f"code_s{seed}"] for seed in (0, 1)}
+    assert {seed: round(100 * change, 1) for seed, change in own.items()} == {0: -36.7, 1: -40.8}
+    later = {seed: sql[f"rate4e-4_s{seed}"] - sql[f"rate4e-4_after_sql_s{seed}"] for seed in (0, 1)}
+    assert {seed: round(100 * change, 1) for seed, change in later.items()} == {0: 2.5, 1: -10.8}
+    assert "| rate4e-4 s1 | 57 | 50 | 1 | 108 |" in qwen_rates_tables.formless(exams)
+
+
+def test_cards_of_three_stages_are_kept_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def staged(name: str, *cards: str, steps: int) -> None:
+        arm(tmp_path / name, {}, steps)
+        info = {"started": "2026-11-19T08:00:00Z", "machine": {"gpus": ["one"]}, "packages": {"torch": "2"}}
+        told = json.loads((tmp_path / name / "run_info.json").read_text()) | info
+        (tmp_path / name / "run_info.json").write_text(json.dumps(told))
+        place = tmp_path / name / "analysis/cards"
+        place.mkdir(parents=True)
+        for index, card in enumerate(cards):
+            ids = {"0/MBPP/1": 1.0, "1/sql:2": float(index > 0), "2/countdown:3:4": 0.0}
+            (place / f"{card}.json").write_text(json.dumps({"outcomes": ids, "metrics": {}, "step": index}))
+            rows = [{"problem": one, "turn": 0, "answer": "x", "error": "none", "correct": True} for one in ids]
+            (place / f"{card}.answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    staged("code_s1", "0_baseline", "1_grpo", steps=2)
+    staged("code_s0", "0_baseline", "1_grpo", steps=2)
+    staged("long_s0", "0_baseline", "1_after_sql", "1_grpo", steps=3)
+    found = kept(tmp_path, "rates", monkeypatch)
+    assert list(found["arms"]) == ["base", "code_s0", "code_s1", "long_after_sql_s0", "long_s0"]
+    assert [found["arms"][name]["steps"] for name in found["arms"]] == [0, 2, 2, 0, 3]
+    assert found["outcomes"]["sql"]["greedy"] == {
+        "base": "0", "code_s0": "1", "code_s1": "1", "long_after_sql_s0": "1", "long_s0": "1",
+    }  # fmt: skip
+    assert found["arms"]["long_s0"]["code"] == "abc"
+
+
+def test_a_fence_that_was_never_opened_is_told_from_other_answers() -> None:
+    is_unopened = opened_fences.UNOPENED.search
+    assert is_unopened("def f():\n    return 1\n```") and is_unopened("def f(): ...\n```\n")
+    assert not any(map(is_unopened, ("```python\ndef f(): ...\n```", "def f(): ...", "Here:\n```\nx\n```")))
