@@ -3,7 +3,7 @@
 RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT: exam.json (by examination which problems were
 asked, and how many answers to each were right and were judged) and, of a training, metrics.jsonl, run_info.json and
 cards. FORM is one of `FORMS` below: which arms and sets the file holds, and which are compared; or `rates`, which reads
-cards. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no answer.
+cards. Arms that FILE has already and RAW has not stay in it. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no answer.
 """
 
 from __future__ import annotations
@@ -101,6 +101,20 @@ def commit_of(folder: Path) -> str:
     return (folder / "COMMIT").read_text(encoding="utf-8").strip()
 
 
+def with_earlier(path: Path, made: Facts) -> Facts:
+    """The same with the arms that were kept before; they must have been asked the same problems, in the same order."""
+    if not path.exists():
+        return made
+    before: Facts = json.loads(path.read_text(encoding="utf-8"))
+    if before["skills"] != made["skills"] or before["left_out"] or made["left_out"]:
+        raise SystemExit(f"{path}: its arms were asked other problems; keep these in a file of their own")
+    outcomes = {
+        data: {how: dict(sorted((before["outcomes"][data][how] | arms).items())) for how, arms in measured.items()}
+        for data, measured in made["outcomes"].items()
+    }
+    return made | {"outcomes": outcomes, "arms": dict(sorted((before["arms"] | made["arms"]).items()))}
+
+
 def facts_of(folder: Path) -> Facts:
     """How an arm was trained and examined."""
     exam = json.loads((folder / "exam.json").read_text(encoding="utf-8"))
@@ -177,7 +191,8 @@ def main() -> None:
     folders = {name.removeprefix(form.prefix): at for name, at in found.items() if re.fullmatch(form.arms, name)}
     exams = {arm: json.loads((at / "exam.json").read_text(encoding="utf-8"))["exams"] for arm, at in folders.items()}
     made = {"samples": form.samples, "against": form.against, **marks_of(exams, form)}
-    save(target, {**made, "arms": {arm: facts_of(at) for arm, at in folders.items()}})
+    made["arms"] = {arm: facts_of(at) for arm, at in folders.items()}
+    save(target, with_earlier(target, made))
 
 
 if __name__ == "__main__":

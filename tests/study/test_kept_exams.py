@@ -128,7 +128,10 @@ def test_the_committed_policies_on_shuffled_numbers_alternate_signs() -> None:
         "base": 23,
         "grpo_s0": 14,
         "grpo_s1": 23,
+        "grpo_s2": 27,
+        "random_s0": 22,
     }
+    assert forms["base"]["not in form"] == 284 and forms["random_s0"]["not in form"] == 1
 
 
 def test_the_committed_rates_say_where_sql_was_lost() -> None:
@@ -184,3 +187,29 @@ def test_a_fence_that_was_never_opened_is_told_from_other_answers() -> None:
     is_unopened = opened_fences.UNOPENED.search
     assert is_unopened("def f():\n    return 1\n```") and is_unopened("def f(): ...\n```\n")
     assert not any(map(is_unopened, ("```python\ndef f(): ...\n```", "def f(): ...", "Here:\n```\nx\n```")))
+
+
+def test_arms_join_those_that_were_kept_before_where_they_were_asked_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def countdown(name: str, right: list[int], ids: tuple[str, ...] = ("countdown:3:b", "countdown:4:a")) -> Path:
+        raw = tmp_path / name
+        raw.mkdir()
+        asked = exam(list(ids), right)
+        arm(raw / name, {"cd": asked, "cd64": {**asked, "n": 64, "judged": [64, 64]}}, steps=1)
+        with gzip.open(raw / name / "answers.jsonl.gz", "wt") as file:
+            file.write("")
+        return raw
+
+    def keep(raw: Path) -> dict[str, Any]:
+        monkeypatch.setattr(sys, "argv", ["keep_exams.py", str(raw), str(tmp_path / "kept.json"), "countdown"])
+        keep_exams.main()
+        found: dict[str, Any] = json.loads((tmp_path / "kept.json").read_text())
+        return found
+
+    keep(countdown("cd_grpo_s2", [1, 0]))
+    both = keep(countdown("cd_grpo_s0", [0, 1]))
+    assert list(both["arms"]) == ["grpo_s0", "grpo_s2"]
+    assert both["outcomes"]["countdown"]["greedy"] == {"grpo_s0": "01", "grpo_s2": "10"}
+    with pytest.raises(SystemExit, match="asked other problems"):
+        keep(countdown("cd_grpo_s1", [0, 1], ("countdown:3:b", "countdown:3:a")))
