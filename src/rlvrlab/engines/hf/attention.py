@@ -22,6 +22,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from rlvrlab.engines.hf.flash import FlashIndices, flash_shared_prefix, ranges_of, suits
 from rlvrlab.engines.hf.packing import Shared
+from rlvrlab.engines.hf.slopes import along
 
 NAME = "rlvrlab_shared_prefix"
 MOST_ROUNDING = 0.02
@@ -196,7 +197,7 @@ def flash_finds_what_tables_find(config: Any, dtype: torch.dtype, shared: Shared
     with torch.enable_grad(), without_cudnn():
         for indices in (indices_of(shared, device), ranges_of(shared, device)):
             out = attend(query, key, value, indices, None)
-            found.append((out, *torch.autograd.grad(out, (query, key, value), slope)))
+            found.append((out, *torch.autograd.grad(along(out, slope), (query, key, value))))
     return all(bool((b - a).norm() <= MOST_ROUNDING * a.norm()) for a, b in zip(*found, strict=True))
 
 

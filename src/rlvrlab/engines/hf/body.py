@@ -19,6 +19,7 @@ from rlvrlab.engines.hf.attention import flash_finds_what_tables_find, indices_o
 from rlvrlab.engines.hf.flash import ranges_of
 from rlvrlab.engines.hf.head import Head
 from rlvrlab.engines.hf.packing import Layout, layout_of
+from rlvrlab.engines.hf.slopes import along
 
 AGREE = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
 """How equal two ways to the same hidden state must be, relative to the largest."""
@@ -32,7 +33,7 @@ class Body:
         self.device = next(model.parameters()).device
         self.window = int(getattr(self.config, "max_position_embeddings", None) or 1 << 30)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
-        with torch.no_grad():
+        with torch.no_grad(), without_cudnn():
             self.split = self._head_is_linear()
             project = model.get_output_embeddings() if self.split else torch.nn.Identity()
             self.head = Head(project, self.vocabulary, self.device.type)
@@ -123,7 +124,7 @@ class Body:
         with self.running(layout), torch.enable_grad():
             hidden = self.hidden(layout)
             slope = torch.arange(hidden.numel(), device=self.device).cos().view(hidden.shape).to(hidden.dtype)
-            found = torch.autograd.grad(hidden, trained, slope, allow_unused=True)
+            found = torch.autograd.grad(along(hidden, slope), trained, allow_unused=True)
         return torch.cat([x.detach().float().flatten() for x in (hidden, *found) if x is not None])
 
     def _probe_layout(self) -> Layout:

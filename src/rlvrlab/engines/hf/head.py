@@ -18,6 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rlvrlab.engines.hf.slopes import along
+
 CHUNK = {"cpu": 1 << 23, "cuda": 1 << 27}
 """Logits made at a time."""
 KEPT = {"cpu": 1 << 26, "cuda": 1 << 30}
@@ -96,7 +98,7 @@ class Head:
             edges = here, token_E[piece.edges], c_logp_E[piece.edges]
             with torch.no_grad():
                 dz = self._slopes(logits, piece, *edges, c_logp_K[piece.places], c_entropy)
-            torch.autograd.backward([logits], [dz])
+            along(logits, dz).backward()
             assert piece.hidden.grad is not None
             grads.append(piece.hidden.grad)
         return torch.cat(grads)
@@ -175,7 +177,7 @@ class Head:
                 logp_KV, weight_K1 = torch.log_softmax(logits.float(), -1), weight_K[places, None]
                 value += float((weight_K1 * anchor_KV.exp() * (anchor_KV - logp_KV)).sum(dtype=torch.float64))
                 dz = (logp_KV.exp_() - anchor_KV.exp_()).mul_(weight_K1)
-            torch.autograd.backward([logits], [dz.to(logits.dtype)])
+            along(logits, dz.to(logits.dtype)).backward()
             assert part.grad is not None
             grads.append(part.grad)
         return value, torch.cat(grads)

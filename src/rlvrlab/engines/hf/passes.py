@@ -12,6 +12,7 @@ from rlvrlab.batch import Floats, Ints, TokenBatch, add_metrics
 from rlvrlab.engines.hf.body import Body
 from rlvrlab.engines.hf.head import Scored
 from rlvrlab.engines.hf.packing import Layout, token_batches
+from rlvrlab.engines.hf.slopes import along
 from rlvrlab.engines.hf.vectors import Trainable
 from rlvrlab.types import Loss, Objective
 
@@ -98,7 +99,7 @@ class GradientPass:
                         hidden = self.body.hidden(layout)
                     value, slope = self.body.head.kl(hidden, before, weight_K, lambda: self.weights.swapped(anchor))
                     if hidden.requires_grad:
-                        hidden.backward(slope)
+                        along(hidden, slope).backward()
                 self.value += value
                 self.weights.collect(self.total)
         return self.total
@@ -131,7 +132,7 @@ class GradientPass:
         place_E, token_E = tensor(layout.edge_place_E), tensor(layout.edge_token_E)
         d_hidden = self.body.head.backward(scored, place_E, token_E, c_logp_E, c_logp_K, c_entropy_K)
         if hidden.requires_grad:
-            hidden.backward(d_hidden)
+            along(hidden, d_hidden).backward()
         self.weights.collect(self.total)
 
 
