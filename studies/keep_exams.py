@@ -1,9 +1,10 @@
 """Keep the small part of arms that were trained and examined: python studies/keep_exams.py RAW FILE.json FORM
 
-RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT: exam.json (by examination which problems were
-asked, and how many answers to each were right and were judged) and, of a training, metrics.jsonl, run_info.json and
-cards. FORM is one of `FORMS` below: which arms and sets the file holds, and which are compared; or `rates`, which reads
-cards. Arms that FILE has already and RAW has not stay in it. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no answer.
+RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT, exam.json (by examination which problems
+were asked, and how many answers to each were right and were judged) and, of a training, metrics.jsonl, run_info.json
+and cards. FORM is one of `FORMS` below: which arms and sets the file holds, and which are compared; or `rates`, which
+reads cards. Arms that FILE has already and RAW has not stay in it. `python studies/exam_tables.py FILE.json` prints the
+tables. Nothing of the data sets is kept, and no answer.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ def facts_of(folder: Path) -> Facts:
     }
     for one in told.values():
         one["env"] = [re.sub(r"(^|=)/.*/", r"\1", word) for word in one["env"]]
-    facts = training_of(folder) | {"device": exam["device"], "torch": exam["torch"], "code": commit_of(folder), "examined": told}
+    facts = training_of(folder) | {key: exam[key] for key in ("device", "torch")}
+    facts |= {"code": commit_of(folder), "examined": told}
     return facts | ({"forms": sums_of(folder / "answers.jsonl.gz")} if "cd" in exam["exams"] else {})
 
 
