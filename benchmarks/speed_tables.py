@@ -1,0 +1,183 @@
+"""The tables of docs/speed.md; `python benchmarks/tables.py docs/speed.md` prints them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from measured import RESULTS, found, middle_of, table
+
+
+def speed() -> list[str]:
+    """What was measured, in short and then in whole."""
+    return in_short() + beside_trl() + eval_starts() + train_starts() + on_h200()
+
+
+RUNS_OF_10M = ("training_10m_x86_6", "training_10m_x86_7", "training_10m_x86_8")
+
+
+def in_short() -> list[str]:
+    """The newest figure of everything, what stands beside it, what was aimed at, and which command measures it."""
+    ten = [found(name)[0] for name in RUNS_OF_10M]
+    [large], [busy] = found("training_135m_x86"), found("training_10m_busy_x86")
+    start, start_before = found("eval_start")
+    [small], [_, learnt, lagging] = found("h200_training_135m_2"), found("h200_endless_2")["rows"]
+    commands = [found(f"h200_humaneval_{number}") for number in (6, 7, 8)]
+    first, later = ([f"{runs[at]['command_s']:.1f} s" for runs in commands] for at in (0, 1))
+    [first_of_all] = found("h200_first_answer_2")
+    judged = sorted(one["first_answer_s"] for one in first_of_all["rounds"])
+    cores, card, here = "two x86_64 cores", "one H200", "[below](#on-one-h200)"
+    rows = [
+        ("GRPO step, 10.6M parameters, three runs", cores, ", ".join(f"{one['ours']['wall_s']:.1f} s" for one in ten),
+         _times(*ten), "2.5 times", "`benchmarks/training.py --sizes 10m`"),
+        ("GRPO step, 135M", cores, f"{large['ours']['wall_s']:.1f} s", _times(large), "2.5 times",
+         "`benchmarks/training.py --sizes 135m`"),
+        ("GRPO step, 10.6M, beside a busy process", cores, f"{busy['ours']['wall_s']:.1f} s", _times(busy),
+         "1.5 times", "`benchmarks/training.py --sizes 10m`"),
+        ("first answer of `rlvr eval`, 135M", cores, f"{start['first_answer_s']:.1f} s",
+         f"with Transformers: {start_before['first_answer_s']:.1f} s", "–", "`benchmarks/eval_start.py`"),
+        ("GRPO step, 135M, 256 answers", card, f"{small['ours']['wall_s']:.3f} s", "–", "0.5 s", here),
+        ("GRPO step, 1.5B, 512 programs, 1 % endless", card, f"{learnt['s_per_step']:.2f} s", "–", "4 s", here),
+        ("the same with `lag = 1`", card, f"{lagging['s_per_step']:.2f} s", "–", "3 s", here),
+        ("HumanEval, 1.5B, first command on a machine", card, ", ".join(first), "–", "20 s: one of three missed", here),
+        ("HumanEval, 1.5B, second command", card, ", ".join(later), "–", "20 s", here),
+        ("first answer of `rlvr eval`, 1.5B, two problems", card, ", ".join(f"{one:.1f} s" for one in judged), "–",
+         "8 s", "`benchmarks/eval_start.py`"),
+        *(_drawn(*words, card) for words in (("1.5B", "h200_sampling_vllm"), ("135M", "h200_sampling_vllm_135m"))),
+    ]  # fmt: skip
+    return table(("what", "machine", "measured", "beside it", "aimed at", "command"), rows)
+
+
+def _times(*runs: dict[str, Any]) -> str:
+    return f"TRL takes {', '.join(middle_of(one['trl/ours wall_s']).split()[0] for one in runs)} times as long"
+
+
+def _drawn(size: str, file: str, card: str) -> tuple[str, ...]:
+    [one] = [row for row in found(file)["rows"] if row["batch"] == 256]
+    over = one["ours_over"]
+    return (f"drawing 256 answers at once, {size}", card, f"{one['median']['ours']:,} tokens/s",
+            f"{over['offline']:.1f} times vLLM's `LLM.generate`, {over['served']:.1f} times its server", "–",
+            "[below](#sampling-beside-vllm)")  # fmt: skip
+
+
+def beside_trl() -> list[str]:
+    """GRPO steps beside TRL's."""
+    sizes = {**dict(zip(RUNS_OF_10M, (f"10.6 million, idle, three rounds, {run} run" for run in
+                                      ("first", "second", "third")), strict=True)),
+             "training_10m_x86_4": "the same, code before, the middle of three runs",
+             "training_135m_x86": "135 million, idle, one round",
+             "training_135m": "the same, older code, on Arm",
+             "training_10m_busy_x86": "10.6 million beside one busy process, one round",
+             "training_10m_busy": "the same, older code, on Arm, one round"}  # fmt: skip
+    rows = []
+    for name, words in sizes.items():
+        [one] = found(name)
+        ours, trl = one["ours"], one["trl"]
+        ratios = [middle_of(one[f"trl/ours {key}"]) for key in ("wall_s", "cpu_s", "peak_mb")]
+        rows.append((words, f"{ours['wall_s']:.1f} s", f"{trl['wall_s']:.1f} s", *ratios))
+    return table(("parameters", "a step here", "a step in TRL", "TRL / here, wall time", "CPU time", "memory"), rows)
+
+
+def eval_starts() -> list[str]:
+    """An evaluation of two problems with SmolLM2-135M on two cores: nearly all of it is starting and ending."""
+    names = ("without Transformers", "with it, 6ce37ded")
+    keys = ("first_answer_s", "command_s", "cpu_s")
+    versions = zip(names, found("eval_start"), strict=True)
+    rows = [(name, *(f"{one[key]:.1f} s" for key in keys)) for name, one in versions]
+    return table(("`rlvr eval`, 135M, two problems", "first answer", "whole command", "CPU time"), rows)
+
+
+def train_starts() -> list[str]:
+    """A training of one update of a LoRA on two cores: nearly all of it is starting and ending."""
+    sizes = {"train_start_nano": "nano", "train_start_135m": "SmolLM2-135M"}
+    names = ("without Transformers", "with it, 6ce37ded")
+    keys = ("first_step_s", "command_s", "cpu_s")
+    rows = [
+        (f"{size}, {name}", *(f"{one[key]:.1f} s" for key in keys))
+        for file, size in sizes.items()
+        for name, one in zip(names, found(file), strict=True)
+    ]
+    return table(("`rlvr train`, one update", "first update is done", "whole command", "CPU time"), rows)
+
+
+def on_h200() -> list[str]:
+    """Steps, whole evaluations, kernels and sampling on one GPU, alone on it."""
+    return steps_on_h200() + whole_evaluations() + ways_of_an_update() + sampling()
+
+
+def steps_on_h200() -> list[str]:
+    """GRPO steps of two states of the code."""
+    [small], [small_before] = found("h200_training_135m_2"), found("h200_training_135m")
+    large, large_before = found("h200_endless_2")["rows"], found("h200_endless")["rows"]
+    ours, before = small["ours"], small_before["ours"]
+    shown = {"sampling": "sample_s", "waiting": "waited_s", "scores": "score_s", "update": "update_s", "rest": "rest_s"}
+    parts = ", ".join(f"{name} {{{key}:.2f}}" for name, key in shown.items())
+    step = f"1.5B, LoRA r32, 512 answers of about {large[0]['tokens_per_answer']:.0f} tokens: a GRPO step, "
+    names = [step + "no endless program", *(f"the same, 1 % endless, {one['arm']}" for one in large[1:])]
+    rows = [
+        ("135M shape, LoRA r8, 256 answers of 128 tokens: a GRPO step", f"{ours['wall_s']:.3f} s",
+         "sampling {sample_s:.2f}, gradient {gradient_s:.2f}".format(**ours), f"{before['wall_s']:.2f} s"),
+        *((name, f"{one['s_per_step']:.2f} s", parts.format(**one), f"{old['s_per_step']:.1f} s")
+          for name, one, old in zip(names, large, large_before, strict=True)),
+    ]  # fmt: skip
+    now, then = (_commit(name) for name in ("h200_endless_2", "h200_endless"))
+    return table(("work on one H200", f"seconds, {now}", "of which", f"before, {then}"), rows)
+
+
+def whole_evaluations() -> list[str]:
+    """HumanEval by one command, from its start to its end: two fresh machines, and the code before."""
+    rows = []
+    names = {"h200_humaneval_8": "", "h200_humaneval_7": "", "h200_humaneval_6": "", "h200_humaneval_5": ", before"}
+    for name, word in names.items():
+        told = [f"{one['command_s']:.1f} s ({one['asking_and_judging_s']:.1f})" for one in found(name)]
+        rows.append((_commit(name) + word, *told))
+    head = "1.5B, HumanEval, greedy, 164 problems: the whole command (asking and judging)"
+    return table((head, "first time", "second"), rows) + first_answers()
+
+
+def first_answers() -> list[str]:
+    """When the same command has its first judged answers: all 164 are drawn abreast and kept together."""
+    rows = [[_commit("h200_first_answer"), *(f"{one['first_answer_s']:.1f} s of {one['command_s']:.1f}"
+            for one in found("h200_first_answer"))]]  # fmt: skip
+    return table(("HumanEval on 1.5B: first judged answers", *("once", "again", "a third time", "a fourth")), rows)
+
+
+def ways_of_an_update() -> list[str]:
+    """How far a gradient lies from that of the plain ways, and what it takes."""
+    names = {"old": "the plain ways", "flash": "the plain ways once more", "adapters": "LoRA in fewer passes",
+             "head": "logits by Triton", "layers": "norms and gates by Triton", "all": "these three"}  # fmt: skip
+    made, rows = found("h200_update_ways"), []
+    for way, words in names.items():
+        cells = []
+        for model in ("qwen", "smol"):
+            one, took = made["agree"][model][way], made["seconds"][model].get(way)
+            apart = ("–", "–") if way == "old" else (f"{one['gradient_off']:.3f}", f"{one['cosine']:.5f}")
+            cells += [*apart, f"{min(took['s']):.2f}–{max(took['s']):.2f}" if took else "–"]
+        rows.append((words, *cells))
+    head = ("one gradient", "1.5B: apart, of its norm", "cosine", "s", "135M: apart, of its norm", "cosine", "s")
+    return table(head, rows)
+
+
+def sampling() -> list[str]:
+    """The two models that were sampled beside vLLM."""
+    return sampling_beside_vllm("h200_sampling_vllm") + sampling_beside_vllm("h200_sampling_vllm_135m")
+
+
+def sampling_beside_vllm(file: str) -> list[str]:
+    """Tokens per second of the embedded sampler, a vLLM server and LLM.generate."""
+    columns = ("ours", "offline", "served", "served, base", "served, seeded")
+    rows = []
+    for one in sorted(found(file)["rows"], key=lambda one: one["batch"]):
+        told = [
+            f"{one['median'][name]:,}" + (f" ({one['ours_over'][name]:.1f})" if name != "ours" else "")
+            if name in one["median"] else "–"
+            for name in columns
+        ]  # fmt: skip
+        rows.append((f"{one['batch']:,}", *told))
+    head = ("answers at once", "embedded sampler, tokens/s", "`LLM.generate`, tokens/s (times)", "server (times)")
+    return table((*head, "server without the adapter", "server with seeds"), rows)
+
+
+def _commit(name: str) -> str:
+    kept = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return str(kept["code"]["commit"][:8])
