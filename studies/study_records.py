@@ -85,9 +85,11 @@ def check(path: Path) -> int:
             )
             print("".join(f"  {in_points(one.plain())}\n" for one in again.comparisons), end="")
         for one in stage.get("comparisons", ()):
-            words, same = on_test(one, stage, scores, paired=rule_at_end(stage, made).paired)
+            paired = rule_at_end(stage, made).paired
+            words, same = on_test(one, stage, scores, paired=paired)
             wrong += not same
             print(words + ("" if same else " (RECORDED OTHERWISE)"))
+            print("".join(f"  {line}\n" for line in besides(one, stage, scores, paired=paired)), end="")
     wrong += len(unlike := list(power_differs(made, with_power(made, scores))))
     print("".join(f"{line} (RECORDED OTHERWISE)\n" for line in unlike), end="")
     looks = made["test_looks"]
@@ -190,6 +192,19 @@ def on_test(
     mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
     words = f"{recorded['arm']} − {recorded['versus']}: {mean} [{low}, {high}], {found.p_told} ({recorded['metric']})"
     return words, np.allclose(found[:3], [recorded[name] for name in ("mean", "low", "high")], atol=1e-3)
+
+
+def besides(recorded: dict[str, Any], stage: dict[str, Any], scores: dict[str, Any], *, paired: bool) -> Iterator[str]:
+    """The same two arms in the shares that were measured beside the one that decides; not adjusted."""
+    arms = {arm["name"]: arm for arm in stage["arms"]}
+    before, after = (arms[recorded[side]] for side in ("versus", "arm"))
+    for metric in after["metrics"]:
+        if metric == recorded["metric"] or metric not in before["metrics"] or describe(metric)["unit"] != "share":
+            continue
+        old, new = ([scores[metric][trial] for trial in arm["trials"]] for arm in (before, after))
+        found = compare_seeds(old, new, paired=paired)
+        words = f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]"
+        yield f"{recorded['arm']} − {recorded['versus']}: {words} ({metric}, decides nothing)"
 
 
 def cells(arm: dict[str, Any], scores: dict[str, Any]) -> list[str]:
