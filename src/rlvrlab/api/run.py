@@ -129,7 +129,7 @@ class Run:
 
     @property
     def gains(self) -> list[str]:
-        """What each phase added, with its interval and what follows; and that an earlier state was better, if so."""
+        """What each phase added, with its interval and what follows; and whether an earlier checkpoint was better."""
         return [line for line in (*gain_lines(gains(self.folder)), better_before(self.folder)) if line]
 
     @property

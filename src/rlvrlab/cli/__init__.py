@@ -51,7 +51,7 @@ class CtrlC:
         self._reminds = False
         """Is the signal under way a reminder of this class, and no key that somebody pressed?"""
         self._repeats = False
-        """Is it one that was dropped, and comes again?"""
+        """Is it one that was dropped and is sent again?"""
         self._until: float | None = None
         """When an import under way is no longer spared."""
         self._pressing = threading.Lock()
@@ -111,7 +111,7 @@ class CtrlC:
             raise KeyboardInterrupt
 
     def _in_burst(self, now: float) -> bool:
-        """Is this press of the burst with which an import under way began to be spared?"""
+        """Does this press belong to the burst that is held back while an import is under way?"""
         return self._process is not None and now < (self._until or now) - PATIENCE_S + BURST_S
 
     def _remind(self, main: int) -> None:

@@ -1,4 +1,4 @@
-"""Examinations do not wait for ever: whoever examines says what it waits for, gives up in time, and heeds SIGTERM.
+"""Examinations do not wait for ever: each reports what it waits for, gives up in time, and heeds SIGTERM.
 Other work that takes longer than a moment says what it does (how far it has come, where that is counted: printing.py).
 
 An evaluation may take hours, so its time begins anew with every batch of judged answers: the deadline is for silence.

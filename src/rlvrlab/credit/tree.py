@@ -67,7 +67,7 @@ class Tree(StepCredit):
 
     @property
     def label(self) -> Label:
-        """Exactly the advantage given the prefix, where nothing is done to it."""
+        """Unbiased for the advantage given the prefix, unless the credit is mapped or normalised."""
         return "unbiased" if self.credit_normalization == "signed" and self.mapping == "replace" else "shaping"
 
     def shape(self, answers: int) -> Shape:

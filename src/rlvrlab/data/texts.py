@@ -182,7 +182,7 @@ def scattered(values: Numbers) -> Numbers:
 
 
 def _distinct(owners: Indices, values: Numbers, texts: int) -> Grams:
-    """Sorted by text, then by value: one sort of numbers that hold both."""
+    """Sorted by text, then by value: owner and value are packed into one integer, which is sorted once."""
     if texts >= 1 << OWNER_BITS:
         raise UserError(f"{texts} texts at once; at most {(1 << OWNER_BITS) - 1}, audit the files in parts")
     both = np.sort((owners.astype(np.uint64) << np.uint64(64 - OWNER_BITS)) | values)

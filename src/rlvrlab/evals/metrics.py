@@ -215,7 +215,7 @@ def _price(s: Sample, kind: str) -> float:
 
 
 def majority(group: Sequence[Sample]) -> float:
-    """Is the most frequent answer right? Ties share: the mean over the tied answers. No answer is no vote."""
+    """Is the most frequent answer right? A tie scores the mean of the tied answers; an empty answer does not vote."""
     votes = Counter(s.answer for s in group if s.answer is not None)
     if not votes:
         return 0.0

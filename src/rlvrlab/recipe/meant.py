@@ -1,4 +1,4 @@
-"""Which key or value somebody probably meant who wrote one that there is not, or left one out."""
+"""Suggests the key or value that was probably meant where one is unknown or missing."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def shares(rows_S: Sequence[int] | Floats, tokens_S: Sequence[int] | Floats, agg
 
 
 def counted_share(computed: Scale, whole: Scale, aggregation: Aggregation) -> float:
-    """What the loss of the rows that are computed counts in the mean over all, the others being zero."""
+    """Weight of the computed rows in the mean over all rows; the others count as zero."""
     rows, tokens = (computed.rows, whole.rows - computed.rows), (computed.tokens, whole.tokens - computed.tokens)
     return float(shares(rows, tokens, aggregation)[0])
 

@@ -1,4 +1,4 @@
-"""What a lack of memory looks like, and who holds the memory of a card."""
+"""Recognises errors of too little memory, and says who holds the memory of a card."""
 
 from __future__ import annotations
 

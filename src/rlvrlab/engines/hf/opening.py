@@ -1,5 +1,5 @@
-"""What an hf engine begins with: ours where the folder is a standard one, which begins seconds earlier, else that of
-Transformers and PEFT. Nobody else decides which it is."""
+"""Chooses the model code of an hf engine: ours for standard folders, which starts seconds earlier, else
+Transformers and PEFT. No other place decides this."""
 
 from __future__ import annotations
 

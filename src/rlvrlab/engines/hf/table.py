@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @register("engine", "hf")
 @dataclass(frozen=True)
 class Hf(HfConfig, EngineTable):
-    """A causal language model; folders of the Llama and Qwen kind need no Transformers, others go by it and PEFT."""
+    """A causal language model; folders of the Llama and Qwen kind need no Transformers, the others that and PEFT."""
 
     machines: ClassVar[str] = "A language model on one GPU"
     needs: ClassVar[str] = "torch and the hf extra"
@@ -64,7 +64,7 @@ class Hf(HfConfig, EngineTable):
         return preset_for(parameters_of(self.model), lora=self.lora_rank > 0)
 
     def beside(self, folder: Path) -> Self:
-        """The model's folder, and files of servers, are looked up beside the recipe first, then where we are."""
+        """The model's folder, and files of servers: looked up beside the recipe, then in the current directory."""
         from rlvrlab.engines.hf.addresses import entries_of, is_file
         from rlvrlab.models import locate
 

@@ -89,7 +89,7 @@ def take_over(model: Any) -> int:
 
 
 def give_back(model: Any) -> None:
-    """As Transformers has them."""
+    """Restore the forward methods of Transformers."""
     for one in _taken(model):
         del one.module.forward
 

@@ -130,7 +130,7 @@ class ModelReplica(Replica):
 
 
 def _differ(one: Reply, other: Reply) -> bool:
-    """Two greetings that cannot come from the same weights."""
+    """Whether two greetings cannot come from the same weights."""
     pairs = list(zip(one.logprobs, other.logprobs, strict=False))
     if one.text != other.text:
         pairs = pairs[:1]  # noise flipped a greedy token; what follows is another answer: compare the first only

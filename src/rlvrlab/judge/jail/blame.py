@@ -59,7 +59,7 @@ class Blame:
         self._certain = [node for tree in trees for node in self._straight(tree.body)]
 
     def imports(self) -> Iterator[str]:
-        """Imports that every answer comes to, of what the tests do not make themselves: they may be tried alone."""
+        """Imports that run for every answer, of modules that the tests do not define: they may be tried alone."""
         if self._says_anything or any(map(_is_a_finder, self._nodes)):
             return
         for node in self._certain:

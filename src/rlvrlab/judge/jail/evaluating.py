@@ -1,4 +1,4 @@
-"""Could test code make code, or a way to write, of a text that the answer returns?
+"""Could the tests execute a text that the answer returns, or open it as a path?
 
     assert eval(candidate("2 + 3")) == 5        the answer returns what it likes, and the tester runs it
     getattr(box, candidate())()                 it chooses what is called
@@ -66,7 +66,7 @@ def nodes_of(trees: Sequence[ast.AST]) -> list[ast.AST]:
 
 
 def evaluates(nodes: Sequence[ast.AST]) -> bool:
-    """Is any of them something that could bring a text to life which is not written there itself?"""
+    """Could any of them execute, look up or open a text that is not written in the tests themselves?"""
     harmless = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _is_harmless(node)}
     return any(id(node) not in harmless and _brings_to_life(node) for node in nodes)
 

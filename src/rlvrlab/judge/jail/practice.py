@@ -1,7 +1,8 @@
-"""The way of a child into the jail, gone by its template while every call on it does nothing.
+"""A rehearsal: the template goes through its children's way into the jail with system calls that do nothing.
 
-A template must not enter, or no child of it could. So for the time of its practice the calls of the way are replaced by
-one that has no effect, and the end of a child by none; all else is what a child does, with a job that asks for nothing.
+A template must not enter the jail itself, or no child of it could. So during the rehearsal the system calls are
+replaced by one that has no effect, and a child's exit is left out; all else is what a child does, with a job that asks
+for nothing.
 """
 
 from __future__ import annotations

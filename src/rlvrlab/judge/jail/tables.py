@@ -47,7 +47,7 @@ def learn(pandas: Any, numpy: Any) -> None:
 
 
 def _or_other(write: Callable[[Any, Decode], Any]) -> Any:
-    """An encoder of this; `other` gets the whole value where a part of it cannot be written exactly."""
+    """An encoder that writes so; `other` gets the whole value where a part of it cannot be written exactly."""
 
     def encoder(value: Any, other: plain.Other, depth: int) -> plain.Encoded:
         try:

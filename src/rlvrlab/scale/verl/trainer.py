@@ -64,7 +64,7 @@ class TrainerHooks:
         self._rlvr_silent = False
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
-        """verl's own around our estimator; then step credit, masks and labels."""
+        """Calls verl's advantage function with our estimator; then adds step credit, masks and labels."""
         job, step = self._rlvr_job, self.global_steps - 1
         recipe = job.resolved.recipe
         found = Collection.fetch(job, batch, self.tokenizer, step)
