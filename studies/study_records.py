@@ -29,10 +29,11 @@ from rlvrlab.evals.statistics import compare_seeds, estimate
 from rlvrlab.report.gather.stages import FINAL
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import unseen
+from rlvrlab.study.contest import Candidate, Contest
 from rlvrlab.study.folder import find_study
 from rlvrlab.study.measures import describe, is_cost
 from rlvrlab.study.schema import Select
-from rlvrlab.study.select import Candidate, Contest, Recommendation, choose
+from rlvrlab.study.select import Recommendation, choose
 
 ENOUGH = re.compile(r"about [^;]* would decide it|no affordable number [^;]* would decide a difference this small")
 

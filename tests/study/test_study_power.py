@@ -7,9 +7,9 @@ import pytest
 
 from rlvrlab.evals.noise import Interval, Noise
 from rlvrlab.evals.statistics import Difference, compare_suites
+from rlvrlab.study.contest import level
 from rlvrlab.study.power import enough, planned_reach
 from rlvrlab.study.schema import Select
-from rlvrlab.study.select import level
 
 
 def test_enough_is_the_smallest_number_of_seeds_that_shows_it() -> None:

@@ -9,8 +9,9 @@ import pytest
 from study_lab import columns
 
 from rlvrlab.study.caveats import unseen
+from rlvrlab.study.contest import Candidate
 from rlvrlab.study.schema import Select
-from rlvrlab.study.select import Candidate, Recommendation, choose
+from rlvrlab.study.select import Recommendation, choose
 
 
 def candidate(name: str, cost: float = 1.0, seeds: int = 1, **shares: float) -> Candidate:

@@ -12,11 +12,12 @@ from study_lab import HEAD, write_study
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import compare_seeds
 from rlvrlab.study.chain import Chain
+from rlvrlab.study.contest import Candidate
 from rlvrlab.study.export import export_study
 from rlvrlab.study.load import load_study
 from rlvrlab.study.power import planned_reach
 from rlvrlab.study.schema import Select
-from rlvrlab.study.select import Candidate, choose
+from rlvrlab.study.select import choose
 
 ON_STARTS = """
 [[stages]]

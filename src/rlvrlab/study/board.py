@@ -17,12 +17,13 @@ from rlvrlab.plain_files import parsed
 from rlvrlab.record.shapes import refuse_other
 from rlvrlab.report.gather.stages import FINAL
 from rlvrlab.study.chain import Chain, Trial
+from rlvrlab.study.contest import Candidate
 from rlvrlab.study.folder import TrialState, read_decisions, read_states
 from rlvrlab.study.identity import digest
 from rlvrlab.study.load import ON_TEST, StudyFile
 from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
 from rlvrlab.study.schema import Settings, Stage
-from rlvrlab.study.select import Candidate, Recommendation, choose
+from rlvrlab.study.select import Recommendation, choose
 from rlvrlab.study.views import EXTENSION, ArmView, StageView, Survey
 
 ANEW = "delete its trial's result.json and run again"

@@ -19,11 +19,11 @@ from rlvrlab.report.story.part import as_csv
 from rlvrlab.skills.metrics import limits
 from rlvrlab.study.board import Board
 from rlvrlab.study.caveats import caveats
+from rlvrlab.study.contest import Contest
 from rlvrlab.study.folder import DOCUMENT, EVENTS, SCHEMA, TrialState
 from rlvrlab.study.identity import source_hash
 from rlvrlab.study.measures import describe, is_cost, suite_of
 from rlvrlab.study.report import RETENTION, decisions_page, report_page, retention_rows
-from rlvrlab.study.select import Contest
 from rlvrlab.study.views import ArmView, StageView, Survey
 
 

@@ -11,12 +11,12 @@ from rlvrlab.errors import RecipeError
 from rlvrlab.report.gather.stages import FINAL
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
+from rlvrlab.study.contest import level
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import is_cost, suite_of
 from rlvrlab.study.power import planned_reach
 from rlvrlab.study.prices import Prices
 from rlvrlab.study.schema import USUAL_SIZE, Stage
-from rlvrlab.study.select import level
 
 
 @dataclass
