@@ -30,7 +30,7 @@ def compared(engine: Any, rows: Any) -> tuple[int, list[Any]]:
     batch, found = batch_of(*rows), []
     for blocks in (False, True):
         engine.ways = ways.choose(engine.model, engine.body, blocks=blocks)
-        whole_blocks.also_small_passes(engine.model, allowed=True)
+        whole_blocks.also_small_passes(engine.model)
         found.append((engine.logprobs(batch)[0], *engine.gradient(batch, Sft())[:2]))
     return engine.ways.blocks, found
 
@@ -66,7 +66,7 @@ def test_blocks_that_are_something_else_go_their_own_way() -> None:
 def test_an_adapter_that_is_off_is_not_merged() -> None:
     engine, batch = moved("llama", own=False), batch_of(*EVEN)
     engine.ways = ways.choose(engine.model, engine.body)
-    whole_blocks.also_small_passes(engine.model, allowed=True)
+    whole_blocks.also_small_passes(engine.model)
     layer = engine.model.model.layers[0].mlp.gate_proj
     layer.enable_adapters(False)
     without = engine.logprobs(batch)[0]

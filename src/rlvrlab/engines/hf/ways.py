@@ -57,7 +57,7 @@ def _whole(model: Any, body: Body) -> int:
     count = whole_blocks.take_over(model)
     if not count:
         return 0
-    whole_blocks.also_small_passes(model, allowed=True)
+    whole_blocks.also_small_passes(model)
     try:
         here = body.probe_gradient()
         whole_blocks.give_back(model)

@@ -94,10 +94,10 @@ def give_back(model: Any) -> None:
         del one.module.forward
 
 
-def also_small_passes(model: Any, *, allowed: bool) -> None:
-    """Whether passes of few inputs are computed this way too: to compare it with the other."""
+def also_small_passes(model: Any) -> None:
+    """Compute passes of few inputs this way too, to compare it with the other."""
     for one in _taken(model):
-        one.fewest = 0 if allowed else int(_base(one.qkv[0]).in_features)
+        one.fewest = 0
 
 
 def _taken(model: Any) -> list[_Forward]:
