@@ -174,3 +174,15 @@ def test_a_few_packed_bytes_do_not_become_gigabytes(tmp_path: Path, monkeypatch:
     honest = tmp_path / "honest.jsonl.gz"
     honest.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000))
     assert len(list(read_rows(honest))) == 1000
+
+
+def test_a_parquet_file_of_one_text_in_every_row_does_not_fill_the_memory(tmp_path: Path) -> None:
+    """740 bytes had become four gigabytes; a repeated text of usual size is read."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name, length in (("usual", 200), ("bomb", 100_000)):
+        text = arrow.DictionaryArray.from_arrays(arrow.array([0] * 5000, arrow.int32()), arrow.array(["x" * length]))
+        parquet.write_table(arrow.table({"question": text}), tmp_path / f"{name}.parquet", compression="zstd")
+    assert (tmp_path / "bomb.parquet").stat().st_size < 10_000
+    assert sum(1 for _ in read_rows(tmp_path / "usual.parquet")) == 5000
+    with pytest.raises(UserError, match=r"bomb.parquet: its rows take more than 256 MiB; write it as .jsonl"):
+        sum(1 for _ in read_rows(tmp_path / "bomb.parquet"))

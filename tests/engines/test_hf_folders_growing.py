@@ -16,10 +16,11 @@ from test_hf_folders_hostile import within
 from test_hf_folders_settings import MORE, both, in_tokenizer, told
 from tiny_models import tiny
 
-from rlvrlab.engines.hf import Hf, templates
-from rlvrlab.engines.hf.templates import Template
+from rlvrlab.engines import templates
+from rlvrlab.engines.hf import Hf
 from rlvrlab.engines.hf.token_file import token_file
 from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
+from rlvrlab.engines.templates import Template
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
 

@@ -26,9 +26,9 @@ from rlvrlab.engines.hf import weights as weights_of_models
 from rlvrlab.engines.hf.load import load_model
 from rlvrlab.engines.hf.reading import Reader
 from rlvrlab.engines.hf.stored import config_of, stored
-from rlvrlab.engines.hf.templates import Template
 from rlvrlab.engines.hf.token_file import token_file
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
+from rlvrlab.engines.templates import Template
 from rlvrlab.errors import UserError
 from rlvrlab.recipe.schema import Optimizer
 from rlvrlab.types import Request, Sampling

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rlvrlab.errors import InfrastructureError
 from rlvrlab.models.conversion import convert
 
 gguf = pytest.importorskip("gguf")
@@ -86,3 +87,16 @@ def test_every_number_is_where_transformers_looks_for_it(tmp_path: Path) -> None
     told = [config[key] for key in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim")]
     assert told == [WIDTH, HEADS, KEY_HEADS, 4]
     assert config["tie_word_embeddings"] is True and config["rms_norm_eps"] == 1e-5
+
+
+def test_a_file_that_claims_more_blocks_than_it_has_tensors_is_refused_at_once(tmp_path: Path) -> None:
+    """The names of so many blocks had filled the memory."""
+    writer = gguf.GGUFWriter(tmp_path / "big.gguf", "llama")
+    writer.add_uint64("llama.block_count", 2**40)
+    writer.add_tensor("token_embd.weight", np.zeros((2, 8), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(InfrastructureError, match="1099511627776 blocks, but only 1 tensors in all"):
+        convert(tmp_path / "big.gguf", tmp_path / "model")

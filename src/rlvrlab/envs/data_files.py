@@ -38,6 +38,8 @@ MOST_UNPACKED = 100
 """Times the size of a .gz file: text packs to a fifth, seldom to a fiftieth; a bomb to a thousandth."""
 SMALLEST_BOUND = 16 << 20
 """Bytes that may come of any .gz file, however small."""
+SMALLEST_PARQUET_BOUND, ROWS_AT_ONCE = 256 << 20, 64
+"""The same of a Parquet file, in which a repeated text stands once; rows that are read together."""
 PIECE = 1 << 16
 ARGUMENTS = ("base_input", "plus_input")
 """Columns in which NaN and infinity are arguments of functions (EvalPlus)."""
@@ -260,16 +262,27 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:
     was_read(path)
     try:
-        table = parquet().read_table(path)
-        # A file's own nested lists and structs come back as they were written; floats are looked at one by one.
-        has_floats = any(kind in str(table.schema) for kind in ("double", "float"))
-        rows = table.to_pylist()
-    except (OSError, ValueError) as error:
+        yield from _rows_in_batches(path, max(SMALLEST_PARQUET_BOUND, MOST_UNPACKED * path.stat().st_size))
+    except (OSError, ValueError, MemoryError) as error:
         raise UserError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
-    for number, row in enumerate(rows, 1):
-        if has_floats:
-            _refuse_odd(row, f"{path}:{number}")
-        yield number, row
+
+
+def _rows_in_batches(path: Path, most: int) -> Iterator[tuple[int, Any]]:
+    """Row by row: a text that stands once in the file may fill the memory when it is repeated in every row."""
+    file, number, taken = parquet().ParquetFile(path), 0, 0
+    # A file's own nested lists and structs come back as they were written; floats are looked at one by one.
+    has_floats = any(kind in str(file.schema_arrow) for kind in ("double", "float"))
+    for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+        rows = batch.to_pylist()
+        texts = (value for row in rows for value in row.values() if isinstance(value, str | bytes))
+        taken += max(batch.nbytes, sum(map(len, texts)))  # a batch holds a repeated text once, its rows as often
+        if taken > most:
+            raise UserError(f"{path}: its rows take more than {most >> 20} MiB; write it as .jsonl if you trust it")
+        for row in rows:
+            number += 1
+            if has_floats:
+                _refuse_odd(row, f"{path}:{number}")
+            yield number, row
 
 
 def parquet() -> Any:

@@ -91,7 +91,10 @@ def _tensors(found: Any, facts: dict[str, Any], tied: bool) -> dict[str, Tensor]
     """Every tensor under its name in Transformers; none is missing and none is unknown."""
     kind = facts["general.architecture"]
     stored = {one.name: one for one in found}
-    wanted = _names(ARCHITECTURES[kind], int(facts[f"{kind}.block_count"]))
+    blocks = int(facts[f"{kind}.block_count"])
+    if blocks > len(found):
+        raise ValueError(f"{blocks} blocks, but only {len(found)} tensors in all")
+    wanted = _names(ARCHITECTURES[kind], blocks)
     if unknown := sorted(stored.keys() - wanted.keys()):
         raise ValueError(f"unknown tensor {unknown[0]}")
     if missing := sorted(wanted.keys() - stored.keys() - {OUTPUT}):

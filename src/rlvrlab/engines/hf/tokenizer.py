@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvrlab.engines.hf.token_sizes import growth_of
+from rlvrlab.engines.template_process import TemplateProcess
 from rlvrlab.errors import UserError
 
 MARK = "<<answer>>"
@@ -24,7 +25,7 @@ class HfTokenizer:
         if chat and not tokenizer.chat_template:
             raise UserError(f"{model}: the tokenizer has no chat template; set engine.chat = false or give it one")
         self._model = model
-        self._template: Any = None
+        self._template: TemplateProcess | None = None
         inner = getattr(tokenizer, "backend_tokenizer", None)
         if grows := growth_of(inner):
             raise UserError(f"{model}: tokenizer.json: {grows}; give the model another tokenizer")
@@ -35,6 +36,8 @@ class HfTokenizer:
         self.end = int(tokenizer.eos_token_id)
         self.ends = frozenset({self.end, *(one for one in ends if one < vocab_size)})
         first = self._tried(lambda: tokenizer("x").input_ids, "read a prompt")[:1]
+        if chat and isinstance(tokenizer.chat_template, str):
+            self._template = self._begun()  # its process starts while the weights are read
         self._opening = tuple(first) if first and first[0] == tokenizer.bos_token_id else ()
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -56,15 +59,16 @@ class HfTokenizer:
 
     def _written(self, messages: list[dict[str, str]]) -> str:
         """Messages as the chat template writes them; a template is a program, and may end in any error."""
-        from rlvrlab.engines.hf.templates import Template
-
         try:
             if self._template is None:
-                several = self.inner.chat_template  # then Transformers takes this one, too, where there are no tools
-                self._template = Template(several if isinstance(several, str) else several["default"])
-            return str(self._template.render(messages, **self.inner.special_tokens_map))
+                self._template = self._begun()
+            return self._template.render(messages, **self.inner.special_tokens_map)
         except Exception as error:
             raise UserError(f"the chat template does not take these messages: {_told(error)}") from None
+
+    def _begun(self) -> TemplateProcess:
+        several = self.inner.chat_template  # then Transformers takes this one, too, where there are no tools
+        return TemplateProcess(several if isinstance(several, str) else several["default"])
 
     def _tried(self, what: Callable[[], Any], verb: str) -> Any:
         """What the tokenizer library makes of it, whose panics are no Exceptions."""

@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from rlvrlab.engines.hf.template_sizes import (
+from rlvrlab.engines.template_sizes import (
     DEEPEST_INDENT,
     LONGEST_DATE,
     WIDEST,
