@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,11 @@ import runs
 from slow_cases import some_slow
 
 from rlvrlab.errors import RunError, UserError
+from rlvrlab.notes import noting
 from rlvrlab.record.files import read_lines
+from rlvrlab.record.run import Run
 from rlvrlab.train import checkpoint, session
+from rlvrlab.train.run_folder import recorded
 from rlvrlab.train.state import State
 
 
@@ -60,8 +65,14 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(whole: Path,
     assert f"; {len(again)} line" in resumed and "made again" in resumed
 
 
+def was_killed(run: Path) -> None:
+    path = run / "run_info.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
+
+
 def test_all_checkpoints_gone(whole: Path, copy: Path) -> None:
     shutil.rmtree(copy / "checkpoints")
+    was_killed(copy)
     rows = runs.read_metrics(copy)
     session.resume(copy, runs.quiet)
     runs.assert_same(copy, whole)
@@ -71,6 +82,7 @@ def test_all_checkpoints_gone(whole: Path, copy: Path) -> None:
 def test_empty_folders_may_have_been_dropped_by_a_copy(whole: Path, copy: Path) -> None:
     for name in ("logs", "rollouts", "checkpoints", "artifacts", "analysis"):
         shutil.rmtree(copy / name)
+    was_killed(copy)
     session.resume(copy, runs.quiet)
     runs.assert_same(copy, whole)
 
@@ -200,3 +212,29 @@ def test_state_survives_json() -> None:
     state = State(step=3, phase=1, kept=(2,)).evaluated(0.5)
     assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
     assert State.from_json(json.loads(json.dumps(State().to_json()))) == State()
+
+
+def test_a_finished_run_without_checkpoints_is_not_trained_again_in_silence(copy: Path) -> None:
+    shutil.rmtree(copy / "checkpoints")
+    before = (copy / "logs" / "metrics.jsonl").read_bytes()
+    with pytest.raises(RunError, match=r"finished, and no complete checkpoint is left to go on from"):
+        session.resume(copy, runs.quiet)
+    assert (copy / "logs" / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_resume_says_from_where(copy: Path) -> None:
+    shutil.rmtree(runs.last_checkpoint(copy))
+    said: list[tuple[str, str]] = []
+    with noting(lambda kind, words: said.append((kind, words))):
+        session.resume(copy, runs.quiet)
+    [words] = [words for kind, words in said if kind == "resume"]
+    assert re.match(r"resumes after step \d+; \d+ lines? of the log beyond it moved to .*made again", words)
+
+
+@pytest.mark.parametrize("left", [BrokenPipeError(), SystemExit(1)])
+def test_a_run_whose_reader_has_left_was_stopped_and_has_not_failed(copy: Path, left: BaseException) -> None:
+    left.__context__ = BrokenPipeError()
+    with closing(Run.open(copy)) as run, pytest.raises(type(left)), recorded(run):
+        raise left
+    assert runs.read_info(copy)["status"] == "killed"
+    assert any("the pipe or terminal that it wrote to was closed" in text for text in runs.events(copy, "end"))

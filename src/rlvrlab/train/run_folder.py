@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunError, TrainingDiverged, UserError
 from rlvrlab.evals.monitors import ranges_of
+from rlvrlab.notes import note
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.experiment import REPORT_PAGE, going_on, made_again, write_experiment
@@ -18,6 +19,8 @@ from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import Lab, Supplies
+
+READER_LEFT = "the pipe or terminal that it wrote to was closed"
 
 
 def create(lab: Lab, command: Sequence[str]) -> Run:
@@ -102,11 +105,20 @@ def change_recipe(run: Run, now: Resolved, changed: dict[str, Any], words: str, 
     run.reconfigure({**config, **now.config(), **kept}, words, kind=kind, changed=changed, **facts)
 
 
+def without_checkpoints(folder: Path) -> RunError:
+    """What is said of a finished run that cannot go on: made again from its first step it would be another run."""
+    command, _ = made_again(folder, read_config(folder), read_info(folder))
+    words = f"{folder}: finished, and no complete checkpoint is left to go on from"
+    return RunError(f"{words}; restore {folder / 'checkpoints'}, or train anew: {command}")
+
+
 def note_resume(run: Run, step: int, moved: int) -> None:
-    """Record after which step a run goes on, and how many lines of the log beyond it were set aside, if any."""
+    """Say and record after which step a run goes on, and how many lines of the log beyond it were set aside, if any."""
     lines = f"{moved} line{'s' * (moved != 1)} of the log beyond it"
     again = f"; {lines} moved to logs/superseded.jsonl, their steps are made again" if moved else ""
-    run.event("resume", f"resumes after step {step}{again}", step=step)
+    words = f"resumes after step {step}{again}"
+    run.event("resume", words, step=step)
+    note("resume", words)
 
 
 @contextmanager
@@ -118,7 +130,13 @@ def recorded(run: Run) -> Iterator[None]:
     except KeyboardInterrupt:
         close(run, "killed", "stopped at once by a second Ctrl-C")
         raise
+    except BrokenPipeError:
+        close(run, "killed", READER_LEFT)
+        raise
     except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # as Rich ends a program nobody reads
+            close(run, "killed", READER_LEFT)
+            raise
         words = f"a plug-in or a package ended the program (sys.exit({left.code!r}))"
         close(run, "failed", words)
         raise InfrastructureError(f"{words}; the run is in {run.folder}") from left

@@ -76,6 +76,8 @@ def resume(folder: Path, observe: Observer) -> Ended:
         done = not left and state.phase_step == 0 and info.get("status") == "finished"
         if done and not notes and not remarks:
             return Ended(folder, "finished", 0, summarise(folder))  # nothing is left to do, so nothing is written
+        if path is None and info.get("status") == "finished":
+            raise run_folder.without_checkpoints(folder)
         lab = ready(has)
         refuse_full_disk(lab, len(checkpoint.steps(folder / "checkpoints")))
         if path:
