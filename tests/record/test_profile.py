@@ -151,3 +151,17 @@ def test_a_recorded_recipe_brings_the_same_advice() -> None:
 
 def test_nothing_is_said_of_a_step_without_a_large_part() -> None:
     assert not advice(profile_of([row("grpo", 1.0, judge=0.1, sample=0.4, update=0.4)]), {})
+
+
+def test_a_short_phase_is_left_alone() -> None:
+    """A second of SFT before a minute of GRPO: lowering its batch would save nothing."""
+    rows = [row("sft", 1.0, update=0.9), row("grpo", 60.0, sample=55.0, update=5.0)]
+    resolved = load_recipe(RECIPES / "toy_countdown.toml", ())
+    assert [line.partition(":")[0] for line in advice(profile_of(rows), resolved.plain())] == ["grpo"]
+
+
+def test_a_phase_without_a_value_function_spends_no_time_on_one() -> None:
+    lab = build_lab(load_recipe(RECIPES / "toy_countdown.toml", ["grpo.steps=1", 'phases=["grpo"]']))
+    with watching() as spent:
+        list(bare_steps(lab, lab.resolved.phase("grpo")))
+    assert "update" in spent and "critic" not in spent

@@ -13,6 +13,9 @@ from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.record.profile import Spent
 from rlvrlab.registry import find, names
 
+WORTH = 0.1
+"""Share of all seconds of a run's steps from which on a part is worth a word."""
+
 
 class Phase(NamedTuple):
     """A phase that takes long, and the recipe it belongs to."""
@@ -44,11 +47,14 @@ class Phase(NamedTuple):
 
 
 def advice(profile: Sequence[Spent], recipe: Mapping[str, Any]) -> list[str]:
-    """What would make the steps shorter, one line per part that takes much of its phase; `recipe` as tables."""
+    """What would make the run shorter, one line per part that takes much of its phase; `recipe` as tables.
+
+    What takes little of the whole run is left alone, however much of a short phase it is.
+    """
     drawing = {spent.phase for spent in profile if spent.part == "sample"}
-    told = []
+    least, told = WORTH * sum(spent.seconds for spent in profile), []
     for part, (many, remedies) in REMEDIES.items():
-        for spent in (one for one in profile if one.part == part and one.share >= many):
+        for spent in (one for one in profile if one.part == part and one.share >= many and one.seconds >= least):
             found = remedies(Phase(spent.phase, recipe, spent.phase in drawing))
             if found:
                 told.append(f"{spent.phase}: {spent.share:.0%} is {spent.words}; {_listed(found)}")

@@ -95,8 +95,10 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         from rlvrlab.objectives.correction import with_sample_size
 
         updated = with_sample_size(updated)
-    with timed("critic"):
-        metrics |= counts | updated | phase.fit_critic(engine, batch)
+    metrics |= counts | updated
+    if critic:
+        with timed("critic"):
+            metrics |= phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
     skipped, steps = any(one.skipped for one in applied), credits.rows(batch, used) if credits else {}
