@@ -14,6 +14,7 @@ LabError
 │   ├── CheckpointError  a checkpoint is incomplete or does not match its manifest
 │   └── RunTouched       recipe or logs were edited since the last checkpoint
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
+│   ├── StorageError     the disk refused; who writes says what to do about it (`remedied`, `writing_to`)
 │   ├── DeadlineExceeded a step or an evaluation took longer than stop.deadline_s
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
 ├── AskedToStop          a signal asked for an end; the exit code is 128 and its number
@@ -26,7 +27,8 @@ import difflib
 import inspect
 import os
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FunctionType
@@ -105,6 +107,15 @@ class InfrastructureError(LabError):
     """The machine or a service failed; whatever was being judged stays unjudged."""
 
 
+class StorageError(InfrastructureError):
+    """The disk refused; what was written before is intact."""
+
+    def __init__(self, path: Path, cause: OSError, remedy: str = "") -> None:
+        self.path, self.cause, self.remedy = path, cause, remedy
+        self.why = cause.strerror or str(cause)
+        super().__init__(f"{path}: {self.why}; {remedy or 'free space there, or choose another place'}")
+
+
 class ModelChanged(InfrastructureError):
     """A server serves another model than before; what it said since `since` (monotonic) cannot be trusted."""
 
@@ -131,6 +142,29 @@ class AskedToStop(LabError):
 
 class TrainingDiverged(LabError):
     """The update stayed NaN or infinite for too long."""
+
+
+@contextmanager
+def remedied(remedy: str) -> Iterator[None]:
+    """Around what can be gone on with: a disk that refuses is told with this remedy, unless a better one was."""
+    try:
+        yield
+    except StorageError as error:
+        if error.remedy:
+            raise
+        raise StorageError(error.path, error.cause, remedy) from error.cause
+
+
+@contextmanager
+def writing_to(target: Path, remedy: str) -> Iterator[None]:
+    """Around the writing of what a command was asked for: a place that refuses is the user's to change."""
+    try:
+        yield
+    except StorageError as error:
+        raise UserError(f"{error.path}: cannot be written ({error.why}); {remedy}") from None
+    except OSError as error:
+        where = error.filename or target
+        raise UserError(f"{where}: cannot be written ({error.strerror or error}); {remedy}") from None
 
 
 def told(error: Exception, function: Any = None) -> str:

@@ -1,4 +1,4 @@
-"""Files of a folder that somebody else has made, and the JSON in them.
+"""Files of a folder that somebody else has made, the JSON in them, and files that are written whole.
 
 A pipe never ends being opened, and a device never ends being read: both are refused with an OSError before anything is
 read of them. Links are followed, to files only. A file of holes costs whoever made it nothing and whoever reads it all
@@ -7,18 +7,25 @@ of its size: a large one is refused too.
 JSON is bounded in depth and in the digits of its numbers, and read by type. Python reads 4,300 digits and a thousand
 brackets within each other, and then fails where such a value is turned into a float or a text, or walked through. Here
 they are a ValueError like any other text that is no JSON of ours.
+
+What is written takes the place of what was there by a rename: a reader sees the old file or the new one, and a link is
+replaced, not followed.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import stat
+import threading
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
+
+from rlvrlab.errors import UserError
 
 BLOCK, LARGE = 512, 256 << 20
 MOST_UNPACKED = 100
@@ -61,6 +68,51 @@ def read_bytes(path: Path) -> bytes:
 def read_text(path: Path) -> str:
     """All of a file in UTF-8, its line ends as one; UnicodeDecodeError where it is no such text."""
     return read_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's content, in hexadecimal."""
+    with opened(path, holes=True) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Either the old file or the new one, never half of it, whoever else writes the same; OSError where it cannot be.
+
+    `durable` outlives a power cut; what goes with its process need not.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}_{threading.get_ident()}.tmp")
+    try:
+        if temporary.is_symlink():  # put there by somebody else: what it leads to is not written to
+            temporary.unlink()
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())  # else a power cut could leave the new name without its content
+        temporary.replace(path)
+        if durable:
+            sync_folder(path.parent)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new files in it durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_taken(place: Path, *, empty_is_free: bool = False) -> None:
+    """UserError where there is something already; an empty folder is free where a folder is to be written."""
+    if empty_is_free and place.is_dir() and not any(place.iterdir()):
+        return
+    if place.exists() or place.is_symlink():
+        raise UserError(f"{place}: is already there; choose another --output or move it away")
 
 
 def parsed(text: str | bytes, *, answers: bool = False) -> Any:

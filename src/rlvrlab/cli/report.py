@@ -12,7 +12,7 @@ import click
 from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, UserError, writing_to
 
 if TYPE_CHECKING:
     from rlvrlab.report.gather import Document
@@ -80,15 +80,11 @@ def _attempted(document: Document, folder: Path, write: Callable[[Path], list[Pa
 
 
 def _write(target: Path, text: str) -> None:
-    from rlvrlab.record.files import StorageError, write_atomically
+    from rlvrlab.record.files import write_atomically
 
-    try:
+    with writing_to(target, "choose another place with -o FILE"):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text)
-    except (OSError, StorageError) as error:
-        cause = error.__cause__ if isinstance(error, StorageError) else error
-        why = getattr(cause, "strerror", None) or error
-        raise UserError(f"{target}: cannot be written ({why}); choose another place with -o FILE") from None
 
 
 def _tell(target: Path, size: int, document: Document, files: Sequence[Path]) -> None:

@@ -20,7 +20,7 @@ from rlvrlab.cli.names import RUN_AT_OR_OTHER
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.cli.waiting import patient
-from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.errors import LabError, UnknownName, UserError, writing_to
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -204,7 +204,8 @@ def _examined(
         raise
     refuse_nothing("suite", [*examined.skipped, *left_out], examined.cells, "model")
     examined = replace(examined, skipped=(*examined.skipped, *left_out))
-    write_json(output / "suite.json", examined.facts())
+    with writing_to(output, f"free space; the same command with -o {output} then goes on from what is judged"):
+        write_json(output / "suite.json", examined.facts())
     return examined
 
 

@@ -24,7 +24,6 @@ from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import (
     Lines,
     Lock,
-    StorageError,
     make_output,
     place_in,
     read_facts,
@@ -108,10 +107,7 @@ class EvaluationFolder(AbstractContextManager["EvaluationFolder"]):
         if before is None:
             from rlvrlab.data.rows import write_problems
 
-            try:
-                write_problems(folder / PROBLEMS, problems)
-            except OSError as error:
-                raise StorageError(folder / PROBLEMS, error) from error
+            write_problems(folder / PROBLEMS, problems)
         started = before["started"] if before else utc_now()
         now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
         opened.info(schema=SCHEMA, status="running", started=started, examined=wanted, **facts, **now)

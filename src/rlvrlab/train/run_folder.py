@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, TrainingDiverged, UserError, remedied
 from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
@@ -18,6 +18,9 @@ from rlvrlab.record.files import utc_now
 from rlvrlab.record.run import Run, read_config, read_info
 from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import Lab, Supplies
+
+GO_ON = "free space, then --resume"
+"""What to do about a disk that refuses a training."""
 
 
 def create(lab: Lab, command: Sequence[str]) -> Run:
@@ -113,8 +116,9 @@ def note_resume(run: Run, step: int, moved: int) -> None:
 def recorded(run: Run) -> Iterator[None]:
     """Around training: the folder records where it runs and, if it fails, why."""
     try:
-        _note_machine(run)
-        yield
+        with remedied(GO_ON):
+            _note_machine(run)
+            yield
     except KeyboardInterrupt:
         close(run, "killed", "stopped at once by a second Ctrl-C")
         raise

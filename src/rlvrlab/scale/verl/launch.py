@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from rlvrlab.errors import InfrastructureError, RunTouched, UserError
+from rlvrlab.errors import InfrastructureError, RunTouched, UserError, remedied
 from rlvrlab.own_code import refuse_foreign
 from rlvrlab.randomness import key_bits
 from rlvrlab.recipe import Resolved
@@ -82,6 +82,7 @@ def start(
         return _go(job, run, State(), observe, python)
 
 
+@remedied(run_folder.GO_ON)
 def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from verl's last complete checkpoint; without one, from the beginning."""
     python = python_of_verl()
