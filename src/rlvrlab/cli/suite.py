@@ -213,7 +213,8 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> None:
     rows = []
     for suite in suites.values():
         for m in suite.members:
-            file = next((name for name in m.files if (data / name).exists()), f"missing: {m.source}")
+            found = m.file_in(data)
+            file = found.relative_to(data).as_posix() if found else f"missing: {m.source}"
             rows.append({"suite": suite.name, "member": m.name, "group": m.group, "environment": m.env, "role": m.role,
                          "fast": f"{m.fast} × {m.n}", "full": f"{m.full} × {m.n}",
                          "data": file if m.files else "made here"})  # fmt: skip

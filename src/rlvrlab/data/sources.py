@@ -11,7 +11,17 @@ from typing import Any
 from rlvrlab.data.hub import go_offline_without_network, is_stored
 from rlvrlab.data.presets import Preset
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.data_files import DATA, ENDINGS, Place, bare_name, ending_of, near_files, read_rows
+from rlvrlab.envs.data_files import (
+    DATA,
+    ENDINGS,
+    Place,
+    bare_name,
+    ending_of,
+    is_data_file,
+    near_files,
+    read_rows,
+    whatever_capitals,
+)
 from rlvrlab.errors import InfrastructureError, UserError
 
 NO_NETWORK = "no network: the hub cannot be reached"
@@ -60,7 +70,7 @@ def local_copy(name: str, preset: Preset) -> Path | None:
     stems = dict.fromkeys([*own, f"{name}_test", f"math_suites/{name}_test"])
     files = (f"{stem}{ending}" for stem in stems for ending in ENDINGS)
     places = [Path(root) / place for place in (*own, *files)]
-    return next((place for place in places if place.exists()), None)
+    return next((found for place in places if (found := whatever_capitals(place))), None)
 
 
 def file_rows(path: Path) -> Iterator[Place]:
@@ -92,9 +102,9 @@ def _files(name: str, preset: Preset, origin: Path) -> dict[str, Path]:
     """Split -> file. A single file is the split its name ends in, or the only split there is."""
     if origin.is_file():
         return {_split_named(origin, name, preset): origin}
-    there = sorted(path for path in origin.iterdir() if path.name.lower().endswith(ENDINGS))
+    there = sorted(path for path in origin.iterdir() if is_data_file(path))
     files = {split: path for split in preset.splits for path in there if _is_split(path, split, name, preset)}
-    only = [path for path in there if bare_name(path).lower() == (preset.file or name)] or there
+    only = [path for path in there if bare_name(path).lower() == (preset.file or name).lower()] or there
     if not files and len(only) == 1:
         files = {_split_named(only[0], name, preset): only[0]}
     if not files:

@@ -45,6 +45,20 @@ MOST_DIGITS = 4300
 """Python reads no longer integer from text: reading one takes quadratic time."""
 
 
+def is_data_file(path: Path | str) -> bool:
+    """Whether a file is data, by its name alone; capitals do not count."""
+    return str(path).lower().endswith(ENDINGS)
+
+
+def whatever_capitals(path: Path) -> Path | None:
+    """What is there under this name, or the data file beside it that differs in capitals alone; else None."""
+    if path.exists():
+        return path
+    if not is_data_file(path) or not path.parent.is_dir():
+        return None
+    return next((one for one in sorted(path.parent.iterdir()) if one.name.lower() == path.name.lower()), None)
+
+
 def ending_of(path: Path) -> str:
     """`.jsonl.gz` of `train.jsonl.gz`; what this laboratory cannot read is refused."""
     name = path.name.lower()
@@ -101,7 +115,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
 def near_files(path: Path) -> str:
     """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name."""
     folder = path.absolute().parent
-    there = [one.name for one in folder.iterdir() if one.name.endswith(ENDINGS)] if folder.is_dir() else []
+    there = [one.name for one in folder.iterdir() if is_data_file(one)] if folder.is_dir() else []
     names = {name.partition(".")[0]: name for name in there}  # without endings, which are alike for all
     near = difflib.get_close_matches(path.name.partition(".")[0], names, n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else ""
@@ -149,7 +163,7 @@ def lines_of(path: Path, longest: int = 0) -> Iterator[tuple[int, str, bool]]:
     number = 0
     was_read(path)
     try:
-        with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _unpacked(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             for number, line in enumerate(iter(partial(file.readline, longest + 1 if longest else -1), b""), 1):
                 if longest and len(line) > longest:
                     raise UserError(f"{path}:{number}: a line of more than {longest:,} bytes; is it this kind of file?")

@@ -14,7 +14,7 @@ from rlvrlab.data.prepare import from_preset
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
-from rlvrlab.envs.data_files import DATA
+from rlvrlab.envs.data_files import DATA, ENDINGS, whatever_capitals
 from rlvrlab.errors import UserError
 from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
@@ -22,7 +22,6 @@ from rlvrlab.recipe.load import instantiate
 from rlvrlab.types import Environment, Problem, Role
 
 Tier = Literal["fast", "full"]
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 TEMPERATURE = 0.6
 """Sampling temperature of pass@k members; the others are greedy."""
 USUAL_SIZE = 200
@@ -61,6 +60,10 @@ class Member:
     """The heading in the table under which it stands."""
     source: str = ""
     """Where to get its file."""
+
+    def file_in(self, data: Path) -> Path | None:
+        """Its file under a data folder; None where it needs none, or none is there."""
+        return next((found for name in self.files if (found := whatever_capitals(data / name))), None)
 
     def size(self, tier: Tier) -> int:
         """Number of problems that a tier asks for."""
@@ -102,7 +105,7 @@ class Skipped:
 
 
 def test_file(name: str, *more: str) -> tuple[str, ...]:
-    """Usual places of a test set: NAME/test.jsonl, NAME_test.jsonl, math_suites/NAME_test.jsonl, also .gz, .parquet."""
+    """Usual places of a test set: NAME/test.jsonl, NAME_test.jsonl, math_suites/NAME_test.jsonl, or another ending."""
     stems = (f"{name}/test", f"{name}_test", f"math_suites/{name}_test")
     return (*(f"{stem}{ending}" for stem in stems for ending in ENDINGS), *more)
 
@@ -127,7 +130,7 @@ def prepare(
 ) -> Ready | Skipped:  # fmt: skip
     """The member's problems, or the reason there are none; never a silent absence."""
     keys = {**member.keys, **(overrides or {})}
-    file = next((data / name for name in member.files if (data / name).exists()), None)
+    file = member.file_in(data)
     if member.files and file is None:
         return Skipped(member.name, f"no {member.files[0]} under {data}; get it: {_source(member, data)}")
     if member.folder_key:

@@ -7,16 +7,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
+from rlvrlab import fate
 from rlvrlab.errors import InfrastructureError, RunTouched, UserError, remedied
 from rlvrlab.own_code import refuse_foreign
 from rlvrlab.randomness import key_bits
@@ -158,8 +158,7 @@ def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: int)
     environment = _environment(job.folder, settings(job.resolved, str(job.folder)))
     # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together. Should we be killed, the
     # kernel ends verl: a run that is resumed must not find another trainer in its folder.
-    fate = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid())]
-    command = [*fate, python, "-m", "verl.trainer.main_ppo", *lines]
+    command = fate.command([python, "-m", "verl.trainer.main_ppo", *lines])
     return subprocess.Popen(  # noqa: S603
         command, stdout=output, stderr=subprocess.STDOUT, cwd=job.folder, env=environment, start_new_session=True
     )
@@ -185,17 +184,7 @@ def _environment(folder: Path, wanted: Settings) -> dict[str, str]:
 def _end(verl: subprocess.Popen[bytes]) -> None:
     """verl and everything it started here."""
     if verl.poll() is None:
-        _signal(verl, signal.SIGTERM)
-        try:
-            verl.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            _signal(verl, signal.SIGKILL)
-            verl.wait()
-
-
-def _signal(verl: subprocess.Popen[bytes], which: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(verl.pid, which)
+        fate.end([verl], GRACE_S, group=True)
 
 
 def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job: Job) -> Ended:
