@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import stat
@@ -36,6 +37,7 @@ DIGITS = 308
 LARGEST = 1e100
 """Numbers beyond are nobody's measurement; a percentage of one within is still finite."""
 LARGEST_COUNT = 2**53
+LONGEST_NAME = 60
 _LONG, _LONG_BYTES = re.compile(rf"(?<![0-9])[0-9]{{{DIGITS + 1}}}"), re.compile(rb"(?<![0-9])[0-9]{%d}" % (DIGITS + 1))
 
 
@@ -68,6 +70,29 @@ def read_bytes(path: Path) -> bytes:
 def read_text(path: Path) -> str:
     """All of a file in UTF-8, its line ends as one; UnicodeDecodeError where it is no such text."""
     return read_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def below(home: Path, name: str | Path) -> Path | None:
+    """What `name` leads to from a folder, links followed, whether it is there or not; None where that lies elsewhere.
+
+    Also None where nobody can go: a loop of links, a NUL in the name.
+    """
+    try:
+        path = (home / name).resolve()
+        return path if path.is_relative_to(home.resolve()) else None
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def file_name(text: str, otherwise: str = "unnamed") -> str:
+    """A text, such as the name of a data set or model, made fit to be part of a file's name."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-@") else "_" for c in text).strip("._-")
+    return kept[-LONGEST_NAME:].strip("._-") or otherwise
+
+
+def file_stem(text: str, otherwise: str) -> str:
+    """The same for all of a name but its ending, which begins at the first dot."""
+    return file_name(text.replace(".", "_").replace("@", "_"), otherwise)
 
 
 def sha256_of(path: Path) -> str:
@@ -129,6 +154,33 @@ def parsed(text: str | bytes, *, answers: bool = False) -> Any:
     return value
 
 
+def strict(text: str | bytes) -> Any:
+    """The same of a file that must mean one thing: a key that comes twice, NaN and a number beyond any are refused too.
+
+    Infinity stays, by which some models' config.json says that there is no bound.
+    """
+    try:
+        value = json.loads(
+            text, parse_int=_bounded, parse_float=_finite, parse_constant=_refused, object_pairs_hook=distinct_keys
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    refuse_depth(text, value)
+    return value
+
+
+class KeyTwice(ValueError):
+    """Readers differ in which of the two they take."""
+
+
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as `json.loads` hands its pairs over; of a key that stands there twice the later one would win."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise KeyTwice("a key stands there twice")
+    return table
+
+
 def has_long_digits(text: str | bytes) -> bool:
     """Whether there are more digits in a row than a number may have; they may stand in a text, where they are fine."""
     return bool(_LONG.search(text) if isinstance(text, str) else _LONG_BYTES.search(text))
@@ -166,6 +218,19 @@ def share(value: Any) -> float | None:
 def count(value: Any) -> int | None:
     """A whole number from 0 to LARGEST_COUNT, else None."""
     return value if isinstance(value, int) and number(value, 0, LARGEST_COUNT) is not None else None
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:40]} is beyond any number")
+    return value
+
+
+def _refused(constant: str) -> float:
+    if constant == "NaN":
+        raise ValueError("NaN is no value")
+    return float(constant)
 
 
 def _bounded(digits: str) -> int:

@@ -63,7 +63,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     """
     from rlvrlab.evals.suites import SUITES, members_of
     from rlvrlab.evals.suites.base import Ready, data_folder, prepare, refuse_nothing
-    from rlvrlab.record.evaluation import file_name
+    from rlvrlab.plain_files import file_name
 
     data = data_folder(options["data"])
     if name is None:

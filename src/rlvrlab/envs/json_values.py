@@ -10,6 +10,8 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from rlvrlab.plain_files import distinct_keys
+
 
 def strict_value(text: str) -> Any:
     """The value, numbers with a point or an exponent as exact decimals."""
@@ -37,10 +39,3 @@ def _decimal(digits: str) -> Decimal:
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is no value")
-
-
-def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object as `json.loads` hands its pairs over; of a key that stands there twice the later one would win."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return dict(pairs)

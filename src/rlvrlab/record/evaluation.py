@@ -20,6 +20,7 @@ from pydantic import Field, Strict
 
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.plain_files import file_name
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import (
     Lines,
@@ -217,12 +218,6 @@ def newest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The last line of each answer; one that was taken back is left out."""
     last = {(row["problem"], row["sample"], row.get("turn", 0)): row for row in rows}
     return [row for row in last.values() if not row.get("void")]
-
-
-def file_name(text: str) -> str:
-    """The name of a data set or model, made fit to be part of a file name."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-@") else "_" for c in text).strip("._-")
-    return kept[-60:].strip("._-") or "unnamed"
 
 
 def _info_if_any(folder: Path) -> dict[str, Any] | None:

@@ -33,12 +33,9 @@ from rlvrlab.plain_files import parsed, sync_folder, write_whole
 def place_in(home: Path, below: str | Path) -> Path:
     """A folder below another one, which need not be there yet; refused where a link leads out of that other one."""
     place = home / below
-    try:
-        if place.resolve().is_relative_to(home.resolve()):
-            return place
-        why = f"a link that leads out of {home}"
-    except (OSError, RuntimeError):
-        why = "a link that leads nowhere"
+    if plain_files.below(home, below) is not None:
+        return place
+    why = f"a link that leads out of {home}, or nowhere"
     raise UserError(f"{place}: {why}, and nothing is written through it; remove it, or name another place")
 
 

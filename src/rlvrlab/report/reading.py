@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,11 +58,10 @@ class Folder:
 
     def inside(self, name: Any) -> Path | None:
         """The folder of that name, links followed; None where it lies elsewhere, or no such folder can be had."""
-        try:
-            path = (self.root / name).resolve()
-            return path if path.is_dir() and path.is_relative_to(self.root.resolve()) else None
-        except (OSError, TypeError, ValueError, RuntimeError):  # too long a name, no text, a NUL in it, a loop of links
-            return None
+        with suppress(OSError):  # a folder on the way may not be entered
+            path = plain_files.below(self.root, name)
+            return path if path is not None and path.is_dir() else None
+        return None
 
     def table(self, name: str, why: str = "not there") -> dict[str, Any]:
         """A JSON object; empty where there is none."""

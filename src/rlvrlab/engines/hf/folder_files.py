@@ -68,7 +68,7 @@ def _refuse_elsewhere(path: Path) -> None:
 def read_json(path: Path) -> Any:
     """A file of the folder; FileNotFoundError where there is none, UserError where it cannot be read."""
     try:
-        return plain_files.parsed(plain_files.read_text(path))
+        return plain_files.strict(plain_files.read_text(path))
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:

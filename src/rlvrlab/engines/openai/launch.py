@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import socket
@@ -18,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
-from rlvrlab import fate
+from rlvrlab import fate, plain_files
 from rlvrlab.engines.openai.roster import Listed
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.extras import install_hf
@@ -205,7 +204,7 @@ def refuse_code(model: str) -> str:
             raise UserError(f"{model}: no such model folder")
         return model
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = plain_files.strict(plain_files.read_text(folder / "config.json"))
     except FileNotFoundError:
         raise UserError(f"{folder}: no config.json; give the folder of a Hugging Face model") from None
     except (ValueError, OSError) as error:

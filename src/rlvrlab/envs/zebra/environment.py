@@ -30,6 +30,7 @@ from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
 from rlvrlab.judge.extract import SPACE, fenced
 from rlvrlab.judge.thinking import after_thinking
+from rlvrlab.plain_files import KeyTwice, distinct_keys
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
@@ -128,7 +129,9 @@ def _read(text: str, reference: Answer) -> Answer:
     if len(text) > LONGEST:
         raise Refused(f"{len(text)} characters, at most {LONGEST}")
     try:
-        answer = json.loads(text, object_pairs_hook=_no_duplicates)
+        answer = json.loads(text, object_pairs_hook=distinct_keys)
+    except KeyTwice:
+        raise Refused("a key twice") from None
     except (ValueError, RecursionError):
         raise Refused("not JSON") from None
     if set(answer) == {"solution"}:
@@ -148,12 +151,6 @@ def _read(text: str, reference: Answer) -> Answer:
                 raise Refused(f"a value of {name!r} is used twice")
             used.add((name, squeezed(value)))
     return answer
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise Refused("a key twice")
-    return dict(pairs)
 
 
 def _same(value: object, right: str) -> bool:

@@ -17,7 +17,7 @@ from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
 from rlvrlab.evals.suites.base import Ready, Skipped
-from rlvrlab.record.evaluation import file_name
+from rlvrlab.plain_files import file_name
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.final import note_look
 

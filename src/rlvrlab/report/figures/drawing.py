@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
-from rlvrlab.plain_files import write_whole
+from rlvrlab.plain_files import file_stem, write_whole
 from rlvrlab.report.figures import charts
 from rlvrlab.report.figures.style import Spec
-from rlvrlab.report.names import file_stem
 
 FORMATS = ("svg", "png", "pdf")
 PPI = 300
