@@ -1,4 +1,4 @@
-"""Everything rlvrlab raises on purpose.
+"""Everything rlvrlab raises on purpose, and the words for it that fit a line.
 
 LabError
 ├── UserError            the user can fix it: shown on one line, no traceback, exit code 2
@@ -35,6 +35,8 @@ from types import FunctionType
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
+LONGEST_FOREIGN = 200
+"""Characters of what another package's error says."""
 
 
 class LabError(Exception):
@@ -225,7 +227,33 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; allowed: {', '.join(choices)}" if choices else ""
 
 
-def first_few(names: Sequence[str], most: int = 5) -> str:
+def first_few(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
     """The first few and how many more: `a, b, c … and 12 more`."""
-    more = f" … and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = and_more(len(names), most)
+    return between.join(names[:most]) + (f" {more}" if more else "")
+
+
+def and_more(total: int, shown: int) -> str:
+    """`… and 12 more` where not all are shown; else empty."""
+    return f"… and {total - shown} more" if total > shown else ""
+
+
+def one_line(error: BaseException, longest: int = LONGEST_FOREIGN) -> str:
+    """What an error says, on one line: ours whole, with its remedy; another's cut, or its kind."""
+    words = " ".join(str(error).split())
+    return (words if isinstance(error, LabError) else cut(words, longest)) or type(error).__name__
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text of somebody's, with `…` where it ends before the text does."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def cell(value: object) -> str:
+    """A value as one cell of a Markdown table, which a bar or a line break would end."""
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+def quoted(value: object, longest: int = 60) -> str:
+    """The same in quotation marks, for messages."""
+    return repr(cut(str(value), longest))

@@ -26,7 +26,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut
 
 BLOCK, LARGE = 512, 256 << 20
 MOST_UNPACKED = 100
@@ -223,7 +223,7 @@ def count(value: Any) -> int | None:
 def _finite(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
-        raise ValueError(f"{digits[:40]} is beyond any number")
+        raise ValueError(f"{cut(digits, 40)} is beyond any number")
     return value
 
 

@@ -22,7 +22,7 @@ from rlvrlab.envs.data_files import (
     read_rows,
     whatever_capitals,
 )
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, UserError, one_line
 
 NO_NETWORK = "no network: the hub cannot be reached"
 HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
@@ -138,7 +138,7 @@ def _hub_rows(preset: Preset, split: str) -> Iterator[Place]:
     except (UserError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever the network and the hub come up with
-        raise InfrastructureError(_unfetched(preset, split, NO_NETWORK if alone else first_line(error))) from None
+        raise InfrastructureError(_unfetched(preset, split, NO_NETWORK if alone else one_line(error))) from None
     yield from _numbered(data, f"{preset.hub}[{split}]")
 
 
@@ -158,7 +158,7 @@ def _saved_rows(folder: Path, preset: Preset) -> dict[str, Iterator[Place]]:
     try:
         data = client.load_from_disk(str(folder))
     except Exception as error:  # whatever the client makes of damaged files
-        raise UserError(f"{folder}: cannot be read ({first_line(error)}); save or fetch it again") from None
+        raise UserError(f"{folder}: cannot be read ({one_line(error)}); save or fetch it again") from None
     if not hasattr(data, "keys"):
         split = next(iter(preset.splits)) if len(preset.splits) == 1 else str(data.split)
         data = {split: data}
@@ -178,14 +178,9 @@ def _numbered(data: Any, where: str) -> Iterator[Place]:
         except StopIteration:
             return
         except Exception as error:
-            why = f"row {number} of {where} cannot be read ({first_line(error)})"
+            why = f"row {number} of {where} cannot be read ({one_line(error)})"
             raise InfrastructureError(f"{why}; fetch it again, or give your copy with --from PATH") from None
         yield f"{where}:{number}", row
-
-
-def first_line(error: Exception) -> str:
-    """What an error of another package says, on one line."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _datasets() -> Any:

@@ -23,7 +23,7 @@ from string import Formatter
 from typing import Any, Self, TypeVar
 
 from rlvrlab.envs.files_read import was_read
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, one_line, quoted
 from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ def filled(template: str, row: Row) -> Any:
     try:
         pieces = list(Formatter().parse(template))
     except ValueError as error:
-        raise ValueError(f"template {template[:60]!r}: {error}; write a brace as {{{{ or }}}}") from None
+        raise ValueError(f"template {quoted(template)}: {error}; write a brace as {{{{ or }}}}") from None
     return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
 
 
@@ -279,7 +279,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:
         has_floats = any(kind in str(table.schema) for kind in ("double", "float"))
         rows = table.to_pylist()
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
+        raise UserError(f"{path}: not a Parquet file ({one_line(error)})") from None
     for number, row in enumerate(rows, 1):
         if has_floats:
             _refuse_odd(row, f"{path}:{number}")

@@ -10,6 +10,7 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from rlvrlab.errors import cut
 from rlvrlab.plain_files import distinct_keys
 
 
@@ -34,7 +35,7 @@ def _decimal(digits: str) -> Decimal:
     try:
         return Decimal(digits)
     except InvalidOperation:  # no ValueError: decimals have errors of their own
-        raise ValueError(f"{digits[:40]} is beyond any number") from None
+        raise ValueError(f"{cut(digits, 40)} is beyond any number") from None
 
 
 def _refused(constant: str) -> Any:

@@ -42,7 +42,7 @@ from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Matcher
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of_question
-from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
+from rlvrlab.errors import UserError, quoted, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import boxed, hashed, python_block, tagged
 from rlvrlab.judge.keys import state_of
@@ -288,7 +288,7 @@ def _said(row: Row, column: str) -> Role | None:
         return None
     said = str(row[column]).lower()
     if said not in SPLITS:
-        raise ValueError(f"column {column!r}: {said[:40]!r} is no role; allowed: {', '.join(SPLITS)}")
+        raise ValueError(f"column {column!r}: {quoted(said, 40)} is no role; allowed: {', '.join(SPLITS)}")
     return SPLITS[said]
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from rlvrlab import plain_files
-from rlvrlab.errors import LabError
+from rlvrlab.errors import LabError, cut
 from rlvrlab.plain_files import LARGEST, has_long_digits, parsed, refuse_depth
 from rlvrlab.record.files import refuse_schema
 
@@ -161,13 +161,12 @@ def as_list(value: Any) -> list[Any]:
 
 def words(value: Any, longest: int = 400) -> str:
     """Anything as text of at most `longest` characters."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), longest)
 
 
 def short(error: Exception) -> str:
     """What an error says, for a line among others: it may quote all of a damaged file."""
-    return words(f"{type(error).__name__}: {error}", 120)
+    return cut(" ".join(f"{type(error).__name__}: {error}".split()), 120)
 
 
 def decoded(line: bytes) -> Any:

@@ -28,6 +28,7 @@ from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
+from rlvrlab.errors import quoted
 from rlvrlab.judge.extract import SPACE, fenced
 from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.plain_files import KeyTwice, distinct_keys
@@ -141,10 +142,10 @@ def _read(text: str, reference: Answer) -> Answer:
     used: set[tuple[str, str]] = set()
     for house, row in answer.items():
         if house not in reference:
-            raise Refused(f"no house {house[:20]!r}")
+            raise Refused(f"no house {quoted(house, 20)}")
         for name, value in row.items():
             if name not in reference[house]:
-                raise Refused(f"no cell {house[:20]!r} {name[:20]!r}")
+                raise Refused(f"no cell {quoted(house, 20)} {quoted(name, 20)}")
             if not any(_same(value, other[name]) for other in reference.values()):
                 raise Refused(f"no such value in {house!r} {name!r}")
             if (name, squeezed(value)) in used:

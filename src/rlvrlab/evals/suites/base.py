@@ -15,7 +15,7 @@ from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
 from rlvrlab.envs.data_files import DATA, ENDINGS, whatever_capitals
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few, one_line
 from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
 from rlvrlab.recipe.load import instantiate
@@ -148,9 +148,9 @@ def prepare(
         else:
             problems = most_problems(env, member.role, wanted, member.seed)
     except UserError as error:
-        return Skipped(member.name, " ".join(str(error).split()))
+        return Skipped(member.name, one_line(error))
     except ValueError as error:  # pydantic's: a key that the environment does not take
-        return Skipped(member.name, f"{member.env}: {' '.join(str(error).split())[:200]}")
+        return Skipped(member.name, f"{member.env}: {one_line(error)}")
     if not problems:
         return Skipped(member.name, f"{file} has no {member.role} problems")
     return Ready(member, env, tuple(problems), protocol, str(file or ""))
@@ -169,8 +169,8 @@ def refuse_nothing(subject: str, given: Iterable[Ready | Skipped], found: Collec
     if found:
         return
     reasons = [f"{one.name}: {one.why}" for one in given if isinstance(one, Skipped)]
-    more = f" | and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    raise UserError(f"{subject}: no {what} is left to examine; skipped {' | '.join(reasons[:MOST_REASONS])}{more}")
+    told = first_few(reasons, MOST_REASONS, " | ")
+    raise UserError(f"{subject}: no {what} is left to examine; skipped {told}")
 
 
 def usual_size(keys: Container[str]) -> int:

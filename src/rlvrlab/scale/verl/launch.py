@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from rlvrlab import fate
-from rlvrlab.errors import InfrastructureError, RunTouched, UserError, remedied
+from rlvrlab.errors import InfrastructureError, RunTouched, UserError, cut, remedied
 from rlvrlab.own_code import refuse_foreign
 from rlvrlab.randomness import key_bits
 from rlvrlab.recipe import Resolved
@@ -206,7 +206,7 @@ def blame(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     plain = [re.sub(r"\x1b\[[0-9;]*m|^\([^)]*\) ", "", re.sub(r"\x1b\[[0-9;]*m", "", line)).strip() for line in lines]
     named = [line for line in plain if BLAME.match(line)]
-    return (named or [line for line in plain if line] or ["it said nothing"])[-1][:400]
+    return cut((named or [line for line in plain if line] or ["it said nothing"])[-1], 400)
 
 
 def _addressed(wanted: Settings, address: str | None) -> Settings:

@@ -114,8 +114,3 @@ def run_worker(folder: str, resources_json: str) -> Outcome:
 def timed_out(job: Job, resources: Resources) -> Outcome:
     """The outcome of an attempt that reached its time limit."""
     return Outcome(job.trial, "timed_out", f"not done after resources.time_limit_s = {resources.time_limit_s:g}")
-
-
-def one_line(error: BaseException) -> str:
-    """What a launcher's own package says, short enough for a table."""
-    return " ".join(str(error).split())[:LONGEST_WHY] or type(error).__name__
