@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 script = runpy.run_path(str(ROOT / "docs" / "check_claims.py"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 PAGES = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))["PAGES"]
 CLAIMS = script["claims"]((ROOT / "docs" / "claims.md").read_text(encoding="utf-8"))
 

@@ -63,3 +63,22 @@ def test_looking_at_a_run_with_a_pipe_in_it_ends(tmp_path: Path, name: str, verb
     command = [sys.executable, "-m", "rlvrlab", verb, str(run if verb == "show" else tmp_path)]
     ended = subprocess.run(command, capture_output=True, timeout=ENOUGH_S, stdin=subprocess.DEVNULL, check=False)
     assert b"Traceback" not in ended.stderr
+
+
+def test_below_is_below_whatever_the_links_say(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "kept").mkdir(parents=True)
+    (home / "inner").symlink_to("kept")
+    (home / "out").symlink_to("..")
+    (home / "loop").symlink_to("loop")
+    (tmp_path / "latest").symlink_to("home")
+    assert plain_files.below(tmp_path / "latest", "inner/new") == home / "kept" / "new"
+    for name in ("out", "..", "/etc", "kept/../../home2", "loop/x", "a\0b", None):
+        assert plain_files.below(home, name) is None, name  # type: ignore[arg-type]
+
+
+def test_names_that_are_on_disks_are_found_again() -> None:
+    assert plain_files.file_name("org/Model-7B@best.v2") == "org_Model-7B@best.v2"
+    assert plain_files.file_name("a" * 70 + "_z") == "a" * 58 + "_z" and plain_files.file_name("…") == "unnamed"
+    assert plain_files.file_stem("exam.accepted", "metric") == "exam_accepted"
+    assert plain_files.file_stem("../..", "metric") == "metric"

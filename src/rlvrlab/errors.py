@@ -1,4 +1,4 @@
-"""Everything rlvrlab raises on purpose.
+"""Everything rlvrlab raises on purpose, and the words for it that fit a line.
 
 LabError
 ├── UserError            the user can fix it: shown on one line, no traceback, exit code 2
@@ -14,6 +14,7 @@ LabError
 │   ├── CheckpointError  a checkpoint is incomplete or does not match its manifest
 │   └── RunTouched       recipe or logs were edited since the last checkpoint
 ├── InfrastructureError  the machine failed, not the model: never scored as a wrong answer
+│   ├── StorageError     the disk refused; who writes says what to do about it (`remedied`, `writing_to`)
 │   ├── DeadlineExceeded a step or an evaluation took longer than stop.deadline_s
 │   └── JudgeLost        no judge server answers any more: the run stops, nothing is scored, --resume goes on
 ├── AskedToStop          a signal asked for an end; the exit code is 128 and its number
@@ -26,13 +27,16 @@ import difflib
 import inspect
 import os
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
+LONGEST_FOREIGN = 200
+"""Characters of what another package's error says."""
 
 
 class LabError(Exception):
@@ -105,6 +109,15 @@ class InfrastructureError(LabError):
     """The machine or a service failed; whatever was being judged stays unjudged."""
 
 
+class StorageError(InfrastructureError):
+    """The disk refused; what was written before is intact."""
+
+    def __init__(self, path: Path, cause: OSError, remedy: str = "") -> None:
+        self.path, self.cause, self.remedy = path, cause, remedy
+        self.why = cause.strerror or str(cause)
+        super().__init__(f"{path}: {self.why}; {remedy or 'free space there, or choose another place'}")
+
+
 class ModelChanged(InfrastructureError):
     """A server serves another model than before; what it said since `since` (monotonic) cannot be trusted."""
 
@@ -131,6 +144,29 @@ class AskedToStop(LabError):
 
 class TrainingDiverged(LabError):
     """The update stayed NaN or infinite for too long."""
+
+
+@contextmanager
+def remedied(remedy: str) -> Iterator[None]:
+    """Around what can be gone on with: a disk that refuses is told with this remedy, unless a better one was."""
+    try:
+        yield
+    except StorageError as error:
+        if error.remedy:
+            raise
+        raise StorageError(error.path, error.cause, remedy) from error.cause
+
+
+@contextmanager
+def writing_to(target: Path, remedy: str) -> Iterator[None]:
+    """Around the writing of what a command was asked for: a place that refuses is the user's to change."""
+    try:
+        yield
+    except StorageError as error:
+        raise UserError(f"{error.path}: cannot be written ({error.why}); {remedy}") from None
+    except OSError as error:
+        where = error.filename or target
+        raise UserError(f"{where}: cannot be written ({error.strerror or error}); {remedy}") from None
 
 
 def told(error: Exception, function: Any = None) -> str:
@@ -191,7 +227,33 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; allowed: {', '.join(choices)}" if choices else ""
 
 
-def first_few(names: Sequence[str], most: int = 5) -> str:
+def first_few(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
     """The first few and how many more: `a, b, c … and 12 more`."""
-    more = f" … and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = and_more(len(names), most)
+    return between.join(names[:most]) + (f" {more}" if more else "")
+
+
+def and_more(total: int, shown: int) -> str:
+    """`… and 12 more` where not all are shown; else empty."""
+    return f"… and {total - shown} more" if total > shown else ""
+
+
+def one_line(error: BaseException, longest: int = LONGEST_FOREIGN) -> str:
+    """What an error says, on one line: ours whole, with its remedy; another's cut, or its kind."""
+    words = " ".join(str(error).split())
+    return (words if isinstance(error, LabError) else cut(words, longest)) or type(error).__name__
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text of somebody's, with `…` where it ends before the text does."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def cell(value: object) -> str:
+    """A value as one cell of a Markdown table, which a bar or a line break would end."""
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+def quoted(value: object, longest: int = 60) -> str:
+    """The same in quotation marks, for messages."""
+    return repr(cut(str(value), longest))

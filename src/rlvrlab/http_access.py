@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, quoted
 from rlvrlab.http_messages import JSON, HttpError, Request
 
 LONGEST_TOKEN = 4096
@@ -38,14 +38,16 @@ def admit_host(head: Request, names: Collection[str], *, only_here: bool) -> Non
     host = host_name(head.headers["host"])
     if host and (host in names or (is_loopback(host) if only_here else _address(host))):
         return
-    raise HttpError(403, f"unexpected Host header {host[:80]!r}; a server allows more names with --allow-host NAME")
+    raise HttpError(
+        403, f"unexpected Host header {quoted(host, 80)}; a server allows more names with --allow-host NAME"
+    )
 
 
 def admit_origin(head: Request) -> None:
     """Refuse what a page of another site sends."""
     origin = head.headers.get("origin")
     if origin is not None and origin_authority(origin) != head.headers["host"].lower():
-        raise HttpError(403, f"unexpected Origin header {origin[:80]!r}; pages of other sites may not ask")
+        raise HttpError(403, f"unexpected Origin header {quoted(origin, 80)}; pages of other sites may not ask")
 
 
 def admit_kind(head: Request, wanted: str = JSON) -> None:
@@ -54,7 +56,7 @@ def admit_kind(head: Request, wanted: str = JSON) -> None:
         return
     kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != wanted:
-        raise HttpError(415, f"Content-Type {kind[:80]!r}; {wanted} is needed")
+        raise HttpError(415, f"Content-Type {quoted(kind, 80)}; {wanted} is needed")
 
 
 def admit_token(head: Request, token: str | None) -> None:

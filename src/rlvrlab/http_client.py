@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut
 from rlvrlab.http_messages import CONTROL, JSON, MOST_PARSED, headers_of, length_of, parsed_size, words_of
 
 LARGEST_HEAD = 64 << 10
@@ -65,7 +65,7 @@ class Response:
     def excerpt(self) -> str:
         """The beginning of the body for a message, on one line."""
         text = self.body[: 4 * EXCERPT].decode("utf-8", "replace")
-        return " ".join(CONTROL.sub(" ", text).split())[:EXCERPT]
+        return cut(" ".join(CONTROL.sub(" ", text).split()), EXCERPT)
 
 
 class Refused(Exception):
@@ -73,7 +73,7 @@ class Refused(Exception):
 
     def __init__(self, response: Response) -> None:
         self.status = response.status
-        super().__init__(f"status {response.status}: {reason(response)[:200]}")
+        super().__init__(f"status {response.status}: {cut(reason(response), 200)}")
 
 
 def reason(response: Response) -> str:
@@ -83,7 +83,7 @@ def reason(response: Response) -> str:
         error = response.json().get("error")
         message = error.get("message") if isinstance(error, dict) else None
         text = message if isinstance(message, str) and message else text
-    return " ".join(text.split())[:400]
+    return cut(" ".join(text.split()), 400)
 
 
 class Host:

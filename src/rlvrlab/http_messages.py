@@ -15,6 +15,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
+from rlvrlab.errors import quoted
+
 JSON, BYTES = "application/json", "application/octet-stream"
 LARGEST_HEAD = 16 << 10
 MOST_HEADERS = 64
@@ -176,12 +178,12 @@ def headers_of(lines: Iterable[str]) -> dict[str, str]:
             raise TooManyHeaders(f"more than {MOST_HEADERS} headers")
         name, colon, text = line.partition(":")
         if not colon or not NAME.match(name):
-            raise ValueError(f"header {name[:40]!r}: a name, a colon and a text are needed, on one line")
+            raise ValueError(f"header {quoted(name, 40)}: a name, a colon and a text are needed, on one line")
         if CONTROL.search(text):
-            raise ValueError(f"header {name[:40]!r}: control characters are not allowed")
+            raise ValueError(f"header {quoted(name, 40)}: control characters are not allowed")
         key, text = name.lower(), text.strip(" \t")
         if key in headers and key in SINGLE:
-            raise ValueError(f"header {name[:40]!r} comes twice")
+            raise ValueError(f"header {quoted(name, 40)} comes twice")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return headers
 
@@ -189,7 +191,7 @@ def headers_of(lines: Iterable[str]) -> dict[str, str]:
 def length_of(text: str) -> int:
     """What a Content-Length says; ValueError where it is no plain number."""
     if not DIGITS.match(text):
-        raise ValueError(f"Content-Length: {text[:40]!r} is no number of bytes")
+        raise ValueError(f"Content-Length: {quoted(text, 40)} is no number of bytes")
     return int(text)
 
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import Any, TypeVar
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, one_line
 from rlvrlab.http_access import admit_host, admit_kind, admit_origin, allowed_hosts, is_loopback
 from rlvrlab.http_door import Door
 from rlvrlab.http_json import MANY, MOST_MEMBERS, members, read_beside
@@ -327,7 +327,7 @@ async def _read_if_large(request: Request) -> Request:
     try:
         return replace(request, content=await read_beside(request.body))
     except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else one_line(error)
         raise HttpError(400, f"the body is not JSON, or not as it is taken: {why}") from None
 
 

@@ -1,4 +1,4 @@
-"""Files of a folder that somebody else has made, and the JSON in them.
+"""Files of a folder that somebody else has made, the JSON in them, and files that are written whole.
 
 A pipe never ends being opened, and a device never ends being read: both are refused with an OSError before anything is
 read of them. Links are followed, to files only. A file of holes costs whoever made it nothing and whoever reads it all
@@ -7,18 +7,26 @@ of its size: a large one is refused too.
 JSON is bounded in depth and in the digits of its numbers, and read by type. Python reads 4,300 digits and a thousand
 brackets within each other, and then fails where such a value is turned into a float or a text, or walked through. Here
 they are a ValueError like any other text that is no JSON of ours.
+
+What is written takes the place of what was there by a rename: a reader sees the old file or the new one, and a link is
+replaced, not followed.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
+import math
 import os
 import re
 import stat
+import threading
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
+
+from rlvrlab.errors import UserError, cut
 
 BLOCK, LARGE = 512, 256 << 20
 MOST_UNPACKED = 100
@@ -29,6 +37,7 @@ DIGITS = 308
 LARGEST = 1e100
 """Numbers beyond are nobody's measurement; a percentage of one within is still finite."""
 LARGEST_COUNT = 2**53
+LONGEST_NAME = 60
 _LONG, _LONG_BYTES = re.compile(rf"(?<![0-9])[0-9]{{{DIGITS + 1}}}"), re.compile(rb"(?<![0-9])[0-9]{%d}" % (DIGITS + 1))
 
 
@@ -63,6 +72,74 @@ def read_text(path: Path) -> str:
     return read_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
+def below(home: Path, name: str | Path) -> Path | None:
+    """What `name` leads to from a folder, links followed, whether it is there or not; None where that lies elsewhere.
+
+    Also None where nobody can go: a loop of links, a NUL in the name.
+    """
+    try:
+        path = (home / name).resolve()
+        return path if path.is_relative_to(home.resolve()) else None
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def file_name(text: str, otherwise: str = "unnamed") -> str:
+    """A text, such as the name of a data set or model, made fit to be part of a file's name."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-@") else "_" for c in text).strip("._-")
+    return kept[-LONGEST_NAME:].strip("._-") or otherwise
+
+
+def file_stem(text: str, otherwise: str) -> str:
+    """The same for all of a name but its ending, which begins at the first dot."""
+    return file_name(text.replace(".", "_").replace("@", "_"), otherwise)
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file's content, in hexadecimal."""
+    with opened(path, holes=True) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Either the old file or the new one, never half of it, whoever else writes the same; OSError where it cannot be.
+
+    `durable` outlives a power cut; what goes with its process need not.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}_{threading.get_ident()}.tmp")
+    try:
+        if temporary.is_symlink():  # put there by somebody else: what it leads to is not written to
+            temporary.unlink()
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())  # else a power cut could leave the new name without its content
+        temporary.replace(path)
+        if durable:
+            sync_folder(path.parent)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames and new files in it durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_taken(place: Path, *, empty_is_free: bool = False) -> None:
+    """UserError where there is something already; an empty folder is free where a folder is to be written."""
+    if empty_is_free and place.is_dir() and not any(place.iterdir()):
+        return
+    if place.exists() or place.is_symlink():
+        raise UserError(f"{place}: is already there; choose another --output or move it away")
+
+
 def parsed(text: str | bytes, *, answers: bool = False) -> Any:
     """JSON as values; whatever cannot be read, or is beyond the bounds, is a ValueError.
 
@@ -75,6 +152,33 @@ def parsed(text: str | bytes, *, answers: bool = False) -> Any:
     if not answers:
         refuse_depth(text, value)
     return value
+
+
+def strict(text: str | bytes) -> Any:
+    """The same of a file that must mean one thing: a key that comes twice, NaN and a number beyond any are refused too.
+
+    Infinity stays, by which some models' config.json says that there is no bound.
+    """
+    try:
+        value = json.loads(
+            text, parse_int=_bounded, parse_float=_finite, parse_constant=_refused, object_pairs_hook=distinct_keys
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    refuse_depth(text, value)
+    return value
+
+
+class KeyTwice(ValueError):
+    """Readers differ in which of the two they take."""
+
+
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as `json.loads` hands its pairs over; of a key that stands there twice the later one would win."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise KeyTwice("a key stands there twice")
+    return table
 
 
 def has_long_digits(text: str | bytes) -> bool:
@@ -114,6 +218,19 @@ def share(value: Any) -> float | None:
 def count(value: Any) -> int | None:
     """A whole number from 0 to LARGEST_COUNT, else None."""
     return value if isinstance(value, int) and number(value, 0, LARGEST_COUNT) is not None else None
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{cut(digits, 40)} is beyond any number")
+    return value
+
+
+def _refused(constant: str) -> float:
+    if constant == "NaN":
+        raise ValueError("NaN is no value")
+    return float(constant)
 
 
 def _bounded(digits: str) -> int:

@@ -92,5 +92,5 @@ def test_a_link_within_the_folder_and_a_home_that_is_one_are_fine(tmp_path: Path
     (tmp_path / "latest").symlink_to("run")
     assert place_in(tmp_path / "latest", "analysis/tables") == tmp_path / "latest" / "analysis" / "tables"
     (tmp_path / "run" / "logs").symlink_to("logs")
-    with pytest.raises(UserError, match="a link that leads nowhere"):
+    with pytest.raises(UserError, match=r"leads out of .*, or nowhere"):
         place_in(tmp_path / "run", "logs")

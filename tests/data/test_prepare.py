@@ -304,7 +304,9 @@ def test_the_hub(tmp_path: Path, monkeypatch, capsys) -> None:
     assert code != 0 and len(err.splitlines()) == 1 and "KeyError" not in err
     del hub.splits["test"]
     code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "math500")
-    assert code == 1 and err.strip().endswith("(no route to host); give your copy with --from PATH or in $RLVRLAB_DATA")
+    assert code == 1 and err.strip().endswith(
+        "(no route to host second line); give your copy with --from PATH or in $RLVRLAB_DATA"
+    )
     monkeypatch.setitem(sys.modules, "datasets", None)
     code, _, err = run(monkeypatch, capsys, tmp_path, "prepare", "svamp")
     assert code == 2 and "rlvrlab[hub]" in err

@@ -21,12 +21,11 @@ from rlvrlab.engines.hf import store
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.engines.hf.threads import idle_cores, use_threads
 from rlvrlab.engines.hf.vectors import Trainable
-from rlvrlab.errors import CheckpointError, UserError
+from rlvrlab.errors import CheckpointError, StorageError, UserError
 from rlvrlab.models.rescoring import rescore
 from rlvrlab.notes import noting
 from rlvrlab.objectives.ppo_clip import PpoClip
 from rlvrlab.objectives.sft import Sft
-from rlvrlab.record.files import StorageError
 from rlvrlab.train import checkpoint
 from rlvrlab.train.state import State
 from rlvrlab.types import Request, Sampling

@@ -15,7 +15,8 @@ from rlvrlab.evals.answering import Ask, ServerAnswerer
 from rlvrlab.evals.evaluate import Evaluation
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget, eval_at_k
-from rlvrlab.record.evaluation import EvaluationFolder, evaluations_of, file_name, newest, read_evaluation
+from rlvrlab.plain_files import file_name
+from rlvrlab.record.evaluation import EvaluationFolder, evaluations_of, newest, read_evaluation
 from rlvrlab.record.files import read_lines
 
 ENV = Sums()

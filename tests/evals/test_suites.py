@@ -319,7 +319,7 @@ def test_a_suite_without_any_data_says_what_is_missing_and_how_to_get_it(
     assert "cmath: no cmath/test.jsonl" in line and "github.com/QwenLM/Qwen2.5-Math" in line
     assert not (tmp_path / "evaluations").exists() and not (tmp_path / "res").exists()
     done = inside(monkeypatch, capsys, "suite", "math", "--models", "experiments", "--data", "no", folder=tmp_path)
-    assert re.search(r" \| and \d+ more$", errors(done)[0])
+    assert re.search(r" … and \d+ more$", errors(done)[0])
 
 
 def test_a_suite_whose_only_model_cannot_be_opened_says_why(monkeypatch, capsys, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from slow_cases import some_slow
 
 from rlvrlab.cli.report import command as report_command
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, StorageError, UserError
 from rlvrlab.record import run as record_run
-from rlvrlab.record.files import Lines, StorageError, read_lines, write_json
+from rlvrlab.record.files import Lines, read_lines, write_json
 from rlvrlab.train import checkpoint, loop, run_folder, session
 
 MEGABYTES = 48

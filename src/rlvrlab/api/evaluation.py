@@ -23,10 +23,10 @@ from rlvrlab.errors import AskedToStop, RunError, UserError, suggestion
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.protocol import Protocol, Spent, named_protocol
-from rlvrlab.plain_files import parsed
+from rlvrlab.plain_files import file_name, parsed
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.shipped import ENDING, files, named_file
-from rlvrlab.record.evaluation import file_name, read_evaluation
+from rlvrlab.record.evaluation import read_evaluation
 from rlvrlab.record.files import place_in
 from rlvrlab.record.final import checkpoint_words, split_run
 from rlvrlab.train.lab import engine_alone

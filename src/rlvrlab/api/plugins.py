@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from rlvrlab.api.short_errors import short_errors
 from rlvrlab.envs.function import UNNAMED, FunctionEnvironment, make_environment
 from rlvrlab.envs.own_rows import placed_rows
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, writing_to
 from rlvrlab.fingerprint import same_code, without_fingerprints
 from rlvrlab.record.files import write_rows
 from rlvrlab.record.run import read_config
@@ -168,6 +168,7 @@ def _data_file(env: str, data: Any, folder: Path, output: Path) -> Path:
     rows = [row for _, row in placed_rows(data)]
     digest = hashlib.sha256(json.dumps(rows, sort_keys=True, default=str).encode()).hexdigest()[:12]
     path = (output / "data" / f"{digest}.jsonl").resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_rows(path, rows)
+    with writing_to(path, "choose another output_dir"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_rows(path, rows)
     return path

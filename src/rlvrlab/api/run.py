@@ -16,7 +16,7 @@ from rlvrlab.api.stopped import pass_on
 from rlvrlab.cli.model_export import export_model
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.progress import Progress
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, writing_to
 from rlvrlab.evals.cards import better_before, gain_lines, gains, read_cards
 from rlvrlab.notes import counting, noting
 from rlvrlab.recipe import Resolved
@@ -205,12 +205,10 @@ class Run:
         """Write one HTML page about the run and return its path."""
         target = usual_page(self.folder) if output is None else Path(output)
         document = gather(self.folder)
-        try:
+        document["base"] = Path(os.path.relpath(self.folder.resolve(), target.resolve().parent)).as_posix()
+        with writing_to(target, "name another file"):
             target.parent.mkdir(parents=True, exist_ok=True)
-            document["base"] = Path(os.path.relpath(self.folder.resolve(), target.resolve().parent)).as_posix()
             write_atomically(target, page(document))
-        except OSError as error:
-            raise UserError(f"{target}: cannot be written ({error.strerror}); name another file") from None
         return target
 
     def __fspath__(self) -> str:

@@ -12,7 +12,7 @@ import click
 from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, writing_to
 from rlvrlab.judge.extract import program_in
 from rlvrlab.types import Completion, ErrorKind, Problem, Request, Reward, Rollout, Sampling, Tokenizer, Verdict
 
@@ -71,7 +71,8 @@ def command(
     answers = [_answer(name, one) for name, one in credits.answers.items()]
     data = {"estimator": estimator, "label": plugin.label, "cost": credits.metrics, "answers": answers}
     if output is not None:
-        write_json(output, data)
+        with writing_to(output, "choose another --output"):
+            write_json(output, data)
     if as_json:
         print_json(data)
         return

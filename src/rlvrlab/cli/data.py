@@ -13,8 +13,8 @@ from rlvrlab.cli.data_prepare import prepare
 from rlvrlab.cli.data_preview import preview
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import CountLines, print_json
-from rlvrlab.errors import UserError
 from rlvrlab.notes import counted, counting
+from rlvrlab.plain_files import refuse_taken
 
 
 @click.group("data", short_help="Make, prepare, audit and look at data.")
@@ -51,8 +51,7 @@ def make(
         keys = (*keys, f"levels={list(range(1, levels + 1))}")
     target = output or Path(f"{env}_{role}.jsonl")
     refuse_ending(target)
-    if target.exists():
-        raise UserError(f"{target}: is already there; choose another --output or move it away")
+    refuse_taken(target)
     shown = Console(stderr=True).status(f"making {size} problems of {env}")
     with shown, counting(CountLines().show), counted(f"{role} problems", size):
         problems = built("env", env, keys).problems(role, size, seed)

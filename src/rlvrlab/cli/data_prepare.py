@@ -16,6 +16,7 @@ from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.notes import FOUND, PROGRESS, noting
+from rlvrlab.plain_files import refuse_taken
 from rlvrlab.registry import names
 
 if TYPE_CHECKING:
@@ -170,8 +171,7 @@ def _prepare_run(folder: Path, shape: str | None, rule: dict[str, Any], output: 
     if shape is None:
         raise UserError(f"{folder} is a run folder; say --as sft or --as preference")
     target = output / f"{folder.name}_{shape}.jsonl"
-    if target.exists():
-        raise UserError(f"{target}: is already there; choose another --output or move it away")
+    refuse_taken(target)
     rows = rows_from_run(folder, shape, protected=protected_prompts(output), **rule)  # type: ignore[arg-type]
     write_lines(target, (json.dumps(row, ensure_ascii=False) for row in rows))
     if as_json:

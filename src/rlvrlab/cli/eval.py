@@ -186,7 +186,7 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
 
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
     """`evaluations/<data>_<role>_<protocol>_<who>_<time>`, below the run where there is one."""
-    from rlvrlab.record.evaluation import file_name
+    from rlvrlab.plain_files import file_name
     from rlvrlab.record.files import place_in
     from rlvrlab.record.final import split_run
 

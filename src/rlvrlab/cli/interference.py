@@ -11,7 +11,7 @@ from rich.console import Console
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, writing_to
 
 if TYPE_CHECKING:
     from rlvrlab.batch import Floats
@@ -74,19 +74,17 @@ def _write(tables: Path, figures: Path, found: Interference) -> list[Path]:
     from rlvrlab.report.story.part import as_csv
     from rlvrlab.report.story.pictures import heat
 
-    written = []
+    texts = {}
     for name, matrix in _matrices(found).items():
         cells = matrix.tolist()
         rows = [[a, b, cells[i][j]] for i, a in enumerate(found.skills) for j, b in enumerate(found.skills)]
-        texts = {
-            tables / f"{name}.csv": as_csv(["step_on", "effect_on", "value"], rows),
-            figures / f"{name}.svg": heat(TITLES[name], found.skills, found.skills, cells),
-        }
+        texts[tables / f"{name}.csv"] = as_csv(["step_on", "effect_on", "value"], rows)
+        texts[figures / f"{name}.svg"] = heat(TITLES[name], found.skills, found.skills, cells)
+    with writing_to(tables.parent, "make room in the run's folder, or let it be written to"):
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, text)
-            written.append(path)
-    return written
+    return list(texts)
 
 
 def _show(found: Interference, files: list[Path]) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab import plain_files
+from rlvrlab.plain_files import sha256_of
 
 if TYPE_CHECKING:
     from rlvrlab.engines.base import ScoringSampler
@@ -25,8 +25,7 @@ def engine_of_model(folder: Path, *, chat: bool) -> tuple[ScoringSampler, dict[s
     files = sorted(folder.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:
-        with plain_files.opened(path, holes=True) as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(bytes.fromhex(sha256_of(path)))
     settings = folder / "tokenizer_config.json"
     template = (folder / "chat_template.jinja").is_file() or (
         settings.is_file() and "chat_template" in settings.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, first_few
 
 RUNS = Path("experiments")
 """Where runs are looked for that are named without a folder."""
@@ -63,8 +63,7 @@ def _elsewhere(word: str, root: Path) -> str:
         return ""
     configs = sorted(Path().glob("[!.]*/*/config.json"))
     found = [str(path.parent) for path in configs if word in path.parent.name and path.parent.parent != root]
-    told = ", ".join([*found[:SHOWN], *(["…"] if len(found) > SHOWN else [])])
-    return f"with another output_dir there is {told}: name that folder" if found else ""
+    return f"with another output_dir there is {first_few(found, SHOWN)}: name that folder" if found else ""
 
 
 def find_run(word: str, root: Path = RUNS) -> Path | None:
@@ -85,7 +84,7 @@ def find_run(word: str, root: Path = RUNS) -> Path | None:
     exact = [folder for folder in fitting if folder.name == word]
     first = exact or [folder for folder in fitting if folder.name.startswith(word)] or fitting
     if len(first) > 1:
-        names = ", ".join([*(folder.name for folder in first[:SHOWN]), *(["…"] if len(first) > SHOWN else [])])
+        names = first_few([folder.name for folder in first], SHOWN)
         raise UserError(f"{word!r} fits {len(first)} runs ({names}); give more of the name, or say `{LATEST}`")
     return first[0] if first else None
 

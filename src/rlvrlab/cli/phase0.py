@@ -16,7 +16,7 @@ from rich.console import Console
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
-from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError
+from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError, writing_to
 from rlvrlab.own_code import named_by_folder
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ def _page(folder: Path) -> Path:
 
     document = gather(folder)
     document["base"] = "."
-    write_atomically(folder / "report.html", page(document))
+    with writing_to(folder, f"what was judged is kept; `rlvr report {folder} -o FILE` writes the page elsewhere"):
+        write_atomically(folder / "report.html", page(document))
     return folder / "report.html"
 
 

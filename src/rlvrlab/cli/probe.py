@@ -13,7 +13,8 @@ from rich.text import Text
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.waiting import patient
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, writing_to
+from rlvrlab.plain_files import refuse_taken
 from rlvrlab.registry import find
 from rlvrlab.types import RewardFunction, Sampling
 
@@ -58,8 +59,8 @@ def command(**options: Any) -> None:
     n, size, output = options["n"], options["size"], options["output"]
     if n < 2 or size < 1:
         raise UserError(f"--n {n} --size {size}: a variance needs at least 2 answers, a probe at least 1 problem")
-    if output is not None and output.exists() and any(output.iterdir()):
-        raise UserError(f"{output}: is already there; choose another --output or move it away")
+    if output is not None:
+        refuse_taken(output, empty_is_free=True)
     asked = subject_of(options["what"], options["words"], options["run"], options["engine"])
     usual = Sampling(USUAL_TOKENS)
     if asked.resolved:  # draw as training would
@@ -101,12 +102,14 @@ def _write(folder: Path, probed: Report, facts: dict[str, Any]) -> None:
     from rlvrlab.record.files import write_atomically, write_json
     from rlvrlab.report.story.part import as_csv
 
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "probe.json", facts)
-    write_atomically(folder / "scatter.svg", scatter(probed.problems, f"{facts['environment']}: {facts['verdict']}"))
+    picture = scatter(probed.problems, f"{facts['environment']}: {facts['verdict']}")
     dots = [[p.problem.id, p.problem.skill, p.level, p.accuracy, p.variance, int(p.useful)] for p in probed.problems]
-    write_atomically(folder / "scatter.csv", as_csv(DOT, dots))
-    write_problems(folder / "useful.jsonl", [p.problem for p in probed.problems if p.useful])
+    with writing_to(folder, "choose another --output"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "probe.json", facts)
+        write_atomically(folder / "scatter.svg", picture)
+        write_atomically(folder / "scatter.csv", as_csv(DOT, dots))
+        write_problems(folder / "useful.jsonl", [p.problem for p in probed.problems if p.useful])
 
 
 def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, output: Path | None) -> None:

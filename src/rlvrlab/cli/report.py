@@ -12,10 +12,12 @@ import click
 from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, UserError, and_more, writing_to
 
 if TYPE_CHECKING:
     from rlvrlab.report.gather import Document
+
+MISSING_SHOWN = 10
 
 
 @click.command("report", short_help="Write one HTML page to look at.")
@@ -80,24 +82,20 @@ def _attempted(document: Document, folder: Path, write: Callable[[Path], list[Pa
 
 
 def _write(target: Path, text: str) -> None:
-    from rlvrlab.record.files import StorageError, write_atomically
+    from rlvrlab.record.files import write_atomically
 
-    try:
+    with writing_to(target, "choose another place with -o FILE"):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text)
-    except (OSError, StorageError) as error:
-        cause = error.__cause__ if isinstance(error, StorageError) else error
-        why = getattr(cause, "strerror", None) or error
-        raise UserError(f"{target}: cannot be written ({why}); choose another place with -o FILE") from None
 
 
 def _tell(target: Path, size: int, document: Document, files: Sequence[Path]) -> None:
     parts, megabytes = len(document["sections"]), size / 1e6
     click.echo(printable(f"{document['kind']} {document['title']}: {parts} parts, {megabytes:.1f} MB"))
-    for one in document["missing"][:10]:
+    for one in document["missing"][:MISSING_SHOWN]:
         click.secho(printable(f"  missing {one['what']}: {one['why']}"), fg="yellow")
-    if len(document["missing"]) > 10:
-        click.secho(f"  … and {len(document['missing']) - 10} more, listed in the page", fg="yellow")
+    if more := and_more(len(document["missing"]), MISSING_SHOWN):
+        click.secho(f"  {more}, listed in the page", fg="yellow")
     folders = Counter(file.parent for file in files)
     for folder, count in folders.items():
         click.echo(printable(f"{folder.name}: {count} files in {folder}"))

@@ -11,7 +11,7 @@ import click
 from rlvrlab.cli.names import RUN_OR_OTHER
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, and_more
 from rlvrlab.types import Environment, Problem
 
 SHOWN = 20
@@ -43,8 +43,8 @@ def command(folder: str, step: int | None, as_json: bool) -> int:
     for change in rescored.changes[:SHOWN]:
         what = ", ".join(f"{name} {was!r} → {now!r}" for name, (was, now) in change.fields.items())
         click.echo(printable(f"{change.problem} #{change.sample}: {what}"))
-    if len(rescored.changes) > SHOWN:
-        click.echo(f"… and {len(rescored.changes) - SHOWN} more")
+    if more := and_more(len(rescored.changes), SHOWN):
+        click.echo(more)
     extra = f", {rescored.skipped} without a verdict skipped" if rescored.skipped else ""
     extra += f", {rescored.unjudged} could not be judged now" if rescored.unjudged else ""
     judged = f"{rescored.answers} answers judged again by {env.name} {env.version}"

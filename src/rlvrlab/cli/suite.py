@@ -20,7 +20,7 @@ from rlvrlab.cli.names import RUN_AT_OR_OTHER
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.cli.waiting import patient
-from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.errors import LabError, UnknownName, UserError, writing_to
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -63,7 +63,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
     """
     from rlvrlab.evals.suites import SUITES, members_of
     from rlvrlab.evals.suites.base import Ready, data_folder, prepare, refuse_nothing
-    from rlvrlab.record.evaluation import file_name
+    from rlvrlab.plain_files import file_name
 
     data = data_folder(options["data"])
     if name is None:
@@ -204,7 +204,8 @@ def _examined(
         raise
     refuse_nothing("suite", [*examined.skipped, *left_out], examined.cells, "model")
     examined = replace(examined, skipped=(*examined.skipped, *left_out))
-    write_json(output / "suite.json", examined.facts())
+    with writing_to(output, f"free space; the same command with -o {output} then goes on from what is judged"):
+        write_json(output / "suite.json", examined.facts())
     return examined
 
 
@@ -212,7 +213,8 @@ def _list(suites: dict[str, Any], data: Path, as_json: bool) -> None:
     rows = []
     for suite in suites.values():
         for m in suite.members:
-            file = next((name for name in m.files if (data / name).exists()), f"missing: {m.source}")
+            found = m.file_in(data)
+            file = found.relative_to(data).as_posix() if found else f"missing: {m.source}"
             rows.append({"suite": suite.name, "member": m.name, "group": m.group, "environment": m.env, "role": m.role,
                          "fast": f"{m.fast} × {m.n}", "full": f"{m.full} × {m.n}",
                          "data": file if m.files else "made here"})  # fmt: skip

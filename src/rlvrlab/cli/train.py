@@ -125,9 +125,9 @@ def _resolved(recipe: Path | None, overrides: Sequence[str], engine: str | None)
 def _refuse_data(path: Path) -> None:
     if not path.is_file():
         return
-    from rlvrlab.envs.data_files import ENDINGS
+    from rlvrlab.envs.data_files import is_data_file
 
-    if path.name.lower().endswith(ENDINGS):
+    if is_data_file(path):
         look = f"`rlvr data preview {path}` looks at it"
         raise UserError(
             f"{path}: is data, not a recipe; `rlvr new task NAME --data {path}` writes a recipe for it, {look}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from rlvrlab.data.audit import KINDS, Audit, Hit
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.manifest import FOLDER, Manifest, write_manifest
+from rlvrlab.errors import and_more
 
 REPORT = Path("reports") / "data_audit_report.md"
 SHOWN = 200
@@ -69,8 +70,8 @@ def report_lines(audit: Audit) -> list[str]:
             lines.append("Nothing found.")
         for number, hit in enumerate(hits[:SHOWN], 1):
             lines += _hit(number, hit)
-        if len(hits) > SHOWN:
-            lines += ["", f"… and {len(hits) - SHOWN} more in the duplicates files."]
+        if more := and_more(len(hits), SHOWN):
+            lines += ["", f"{more} in the duplicates files."]
     return lines
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, writing_to
+from rlvrlab.plain_files import write_whole
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -25,17 +25,9 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Either the old file or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with writing_to(path, "free space there, or choose another place"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # else a power cut could leave the new name without its content
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from None
+        write_whole(path, data)
 
 
 def to_json(value: Any, where: str) -> str:

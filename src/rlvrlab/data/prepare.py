@@ -5,7 +5,6 @@ Equal content is kept once: test before dev before train, so that nothing held o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections import Counter
@@ -31,6 +30,7 @@ from rlvrlab.envs.files_read import files_read, were_read
 from rlvrlab.envs.split import ROLES, role_in_training_set
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.notes import LEFT_OUT, hearing
+from rlvrlab.plain_files import refuse_taken, sha256_of
 from rlvrlab.registry import find, names
 from rlvrlab.types import Environment, Problem, Role
 
@@ -80,10 +80,8 @@ class Prepared:
         files = sorted(set(paths))
         home = os.path.commonpath([path.parent for path in files]) if files else ""
         for path in files:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
             name = path.relative_to(home).as_posix()
-            self.raw.append({"file": name, "bytes": path.stat().st_size, "sha256": digest})
+            self.raw.append({"file": name, "bytes": path.stat().st_size, "sha256": sha256_of(path)})
 
     def leave_out_near(self, threshold: float, against: Sequence[Problem] = ()) -> None:
         """Drop training and dev problems whose prompt is nearly that of a test, dev or earlier training problem.
@@ -228,8 +226,8 @@ def write(prepared: Prepared, folder: Path, to: Format) -> list[Path]:
         raise UserError(f"{prepared.name}: no problems; {lost} rows could not be judged{reason}")
     files = {role: folder / f"{prepared.name}_{role}{ending}" for role in there}
     for role, path in files.items():
-        if path.exists() and not _holds(path, there[role], to):
-            raise UserError(f"{path}: is already there; choose another --output or move it away")
+        if not (path.exists() and _holds(path, there[role], to)):
+            refuse_taken(path)
     facts: dict[str, Any] = {
         "environment": prepared.env.name,
         "version": prepared.env.version,

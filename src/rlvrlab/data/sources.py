@@ -11,8 +11,18 @@ from typing import Any
 from rlvrlab.data.hub import go_offline_without_network, is_stored
 from rlvrlab.data.presets import Preset
 from rlvrlab.envs.code import quixbugs_folder
-from rlvrlab.envs.data_files import DATA, ENDINGS, Place, bare_name, ending_of, near_files, read_rows
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.envs.data_files import (
+    DATA,
+    ENDINGS,
+    Place,
+    bare_name,
+    ending_of,
+    is_data_file,
+    near_files,
+    read_rows,
+    whatever_capitals,
+)
+from rlvrlab.errors import InfrastructureError, UserError, one_line
 
 NO_NETWORK = "no network: the hub cannot be reached"
 HUB_EXTRA = f"the hub needs `pip install 'rlvrlab[hub]'`; or give your copy with --from PATH or in ${DATA}"
@@ -60,7 +70,7 @@ def local_copy(name: str, preset: Preset) -> Path | None:
     stems = dict.fromkeys([*own, f"{name}_test", f"math_suites/{name}_test"])
     files = (f"{stem}{ending}" for stem in stems for ending in ENDINGS)
     places = [Path(root) / place for place in (*own, *files)]
-    return next((place for place in places if place.exists()), None)
+    return next((found for place in places if (found := whatever_capitals(place))), None)
 
 
 def file_rows(path: Path) -> Iterator[Place]:
@@ -92,9 +102,9 @@ def _files(name: str, preset: Preset, origin: Path) -> dict[str, Path]:
     """Split -> file. A single file is the split its name ends in, or the only split there is."""
     if origin.is_file():
         return {_split_named(origin, name, preset): origin}
-    there = sorted(path for path in origin.iterdir() if path.name.lower().endswith(ENDINGS))
+    there = sorted(path for path in origin.iterdir() if is_data_file(path))
     files = {split: path for split in preset.splits for path in there if _is_split(path, split, name, preset)}
-    only = [path for path in there if bare_name(path).lower() == (preset.file or name)] or there
+    only = [path for path in there if bare_name(path).lower() == (preset.file or name).lower()] or there
     if not files and len(only) == 1:
         files = {_split_named(only[0], name, preset): only[0]}
     if not files:
@@ -128,7 +138,7 @@ def _hub_rows(preset: Preset, split: str) -> Iterator[Place]:
     except (UserError, KeyboardInterrupt):
         raise
     except Exception as error:  # whatever the network and the hub come up with
-        raise InfrastructureError(_unfetched(preset, split, NO_NETWORK if alone else first_line(error))) from None
+        raise InfrastructureError(_unfetched(preset, split, NO_NETWORK if alone else one_line(error))) from None
     yield from _numbered(data, f"{preset.hub}[{split}]")
 
 
@@ -148,7 +158,7 @@ def _saved_rows(folder: Path, preset: Preset) -> dict[str, Iterator[Place]]:
     try:
         data = client.load_from_disk(str(folder))
     except Exception as error:  # whatever the client makes of damaged files
-        raise UserError(f"{folder}: cannot be read ({first_line(error)}); save or fetch it again") from None
+        raise UserError(f"{folder}: cannot be read ({one_line(error)}); save or fetch it again") from None
     if not hasattr(data, "keys"):
         split = next(iter(preset.splits)) if len(preset.splits) == 1 else str(data.split)
         data = {split: data}
@@ -168,14 +178,9 @@ def _numbered(data: Any, where: str) -> Iterator[Place]:
         except StopIteration:
             return
         except Exception as error:
-            why = f"row {number} of {where} cannot be read ({first_line(error)})"
+            why = f"row {number} of {where} cannot be read ({one_line(error)})"
             raise InfrastructureError(f"{why}; fetch it again, or give your copy with --from PATH") from None
         yield f"{where}:{number}", row
-
-
-def first_line(error: Exception) -> str:
-    """What an error of another package says, on one line."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _datasets() -> Any:

@@ -28,6 +28,7 @@ from rlvrlab.engines.template_sizes import (
     made_by_percent,
     weight,
 )  # fmt: skip
+from rlvrlab.errors import quoted
 
 STEPS = 10**6
 """Turns of all loops, items of all ranges, filters, tests and calls."""
@@ -265,7 +266,7 @@ def _as_json(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
     if indent is not None and (not isinstance(indent, int) or indent > DEEPEST_INDENT):
-        raise TemplateError(f"tojson: indent {str(indent)[:40]!r}, allowed are numbers up to {DEEPEST_INDENT}")
+        raise TemplateError(f"tojson: indent {quoted(indent, 40)}, allowed are numbers up to {DEEPEST_INDENT}")
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -277,7 +278,7 @@ def _now(form: str) -> str:
 
 def _refuse_hidden(name: Any) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise TemplateError(f"a namespace cannot hold {name[:40]!r}")
+        raise TemplateError(f"a namespace cannot hold {quoted(name, 40)}")
 
 
 def _refuse(message: str) -> None:

@@ -33,7 +33,7 @@ from rlvrlab.envs.arithmetic import BadExpression, Expression, Term, combine, ev
 from rlvrlab.envs.arithmetic_solver import MAX_NUMBERS, reachable, solve
 from rlvrlab.envs.base import BaseEnvironment, Read
 from rlvrlab.envs.split import role_of
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut
 from rlvrlab.randomness import generator, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import CountOrZero, ErrorKind, Problem, Role, Verdict
@@ -178,7 +178,7 @@ class Countdown(BaseEnvironment):
         spare = list(numbers)
         for used in expression.numbers:
             if used not in spare:
-                return f"{str(used)[:20]} is not given, or used more often than given"
+                return f"{cut(str(used), 20)} is not given, or used more often than given"
             spare.remove(used)
         return f"does not use {', '.join(map(str, spare))}" if self.use_all else ""
 

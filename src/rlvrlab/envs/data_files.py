@@ -23,7 +23,7 @@ from string import Formatter
 from typing import Any, Self, TypeVar
 
 from rlvrlab.envs.files_read import was_read
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, one_line, quoted
 from rlvrlab.recipe.schema import PluginTable
 
 T = TypeVar("T")
@@ -45,6 +45,20 @@ ARGUMENTS = ("base_input", "plus_input")
 """Columns in which NaN and infinity are arguments of functions (EvalPlus)."""
 MOST_DIGITS = 4300
 """Python reads no longer integer from text: reading one takes quadratic time."""
+
+
+def is_data_file(path: Path | str) -> bool:
+    """Whether a file is data, by its name alone; capitals do not count."""
+    return str(path).lower().endswith(ENDINGS)
+
+
+def whatever_capitals(path: Path) -> Path | None:
+    """What is there under this name, or the data file beside it that differs in capitals alone; else None."""
+    if path.exists():
+        return path
+    if not is_data_file(path) or not path.parent.is_dir():
+        return None
+    return next((one for one in sorted(path.parent.iterdir()) if one.name.lower() == path.name.lower()), None)
 
 
 def ending_of(path: Path) -> str:
@@ -103,7 +117,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
 def near_files(path: Path) -> str:
     """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name."""
     folder = path.absolute().parent
-    there = [one.name for one in folder.iterdir() if one.name.endswith(ENDINGS)] if folder.is_dir() else []
+    there = [one.name for one in folder.iterdir() if is_data_file(one)] if folder.is_dir() else []
     names = {name.partition(".")[0]: name for name in there}  # without endings, which are alike for all
     near = difflib.get_close_matches(path.name.partition(".")[0], names, n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else ""
@@ -139,7 +153,7 @@ def filled(template: str, row: Row) -> Any:
     try:
         pieces = list(Formatter().parse(template))
     except ValueError as error:
-        raise ValueError(f"template {template[:60]!r}: {error}; write a brace as {{{{ or }}}}") from None
+        raise ValueError(f"template {quoted(template)}: {error}; write a brace as {{{{ or }}}}") from None
     return "".join(text + ("" if name is None else str(filled(name, row))) for text, name, _, _ in pieces)
 
 
@@ -151,7 +165,7 @@ def lines_of(path: Path, longest: int = 0) -> Iterator[tuple[int, str, bool]]:
     number = 0
     was_read(path)
     try:
-        with _unpacked(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _unpacked(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             for number, line in enumerate(iter(partial(file.readline, longest + 1 if longest else -1), b""), 1):
                 if longest and len(line) > longest:
                     raise UserError(f"{path}:{number}: a line of more than {longest:,} bytes; is it this kind of file?")
@@ -264,7 +278,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         yield from _rows_in_batches(path, max(SMALLEST_PARQUET_BOUND, MOST_UNPACKED * path.stat().st_size))
     except (OSError, ValueError, MemoryError) as error:
-        raise UserError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
+        raise UserError(f"{path}: not a Parquet file ({one_line(error)})") from None
 
 
 def _rows_in_batches(path: Path, most: int) -> Iterator[tuple[int, Any]]:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from pathlib import Path
 
 from rlvrlab.envs.base import BaseEnvironment, Read
-from rlvrlab.envs.data_files import ENDINGS, LocatedPath, read_each
+from rlvrlab.envs.data_files import ENDINGS, LocatedPath, read_each, whatever_capitals
 from rlvrlab.envs.files_read import kept_with_files
 from rlvrlab.envs.split import role_in_training_set
 from rlvrlab.errors import UserError
@@ -61,9 +61,9 @@ def _split_rows(env: BaseEnvironment, path: Path, _: tuple[object, ...]) -> list
         return first
 
     if not path.is_dir():
-        published = path.name.partition(".")[0].endswith("test")
+        published = path.name.partition(".")[0].lower().endswith("test")
         return [(read, "test" if published else read.role) for read in distinct(path).values()]
-    files = {name: [path / f"{name}{end}" for end in ENDINGS if (path / f"{name}{end}").is_file()] for name in SPLITS}
+    files = {name: [file for end in ENDINGS if (file := whatever_capitals(path / f"{name}{end}"))] for name in SPLITS}
     if not all(files.values()):
         raise UserError(f"{path} needs a train and a test file, e.g. train.jsonl and test.jsonl.gz")
     train, test = (distinct(files[name][0]) for name in SPLITS)

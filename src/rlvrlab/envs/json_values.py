@@ -10,6 +10,9 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from rlvrlab.errors import cut
+from rlvrlab.plain_files import distinct_keys
+
 
 def strict_value(text: str) -> Any:
     """The value, numbers with a point or an exponent as exact decimals."""
@@ -32,15 +35,8 @@ def _decimal(digits: str) -> Decimal:
     try:
         return Decimal(digits)
     except InvalidOperation:  # no ValueError: decimals have errors of their own
-        raise ValueError(f"{digits[:40]} is beyond any number") from None
+        raise ValueError(f"{cut(digits, 40)} is beyond any number") from None
 
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is no value")
-
-
-def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object as `json.loads` hands its pairs over; of a key that stands there twice the later one would win."""
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return dict(pairs)

@@ -36,7 +36,7 @@ from rlvrlab.envs.mathematics.environment import compared
 from rlvrlab.envs.mathematics.equality import letters
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.sql.databases import prepared
-from rlvrlab.errors import LabError
+from rlvrlab.errors import LabError, cut, quoted
 from rlvrlab.judge.extract import Found, program_in, query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
@@ -69,7 +69,7 @@ class Matcher(ABC):
         except (ValueError, KeyError, LabError):
             raise
         except Exception as error:
-            raise ValueError(f"cannot be read ({type(error).__name__}: {str(error)[:80]})") from None
+            raise ValueError(f"cannot be read ({type(error).__name__}: {cut(str(error), 80)})") from None
 
     def judged(self, reference: Any, answer: str) -> Verdict | Item:
         """`settle`, in which no answer can choose to stay unjudged: one that it raises on is wrong.
@@ -171,7 +171,7 @@ class Choice(Matcher):
         """A letter."""
         found = letters(str(value).strip().upper())
         if found is None:
-            raise ValueError(f"{str(value)[:40]!r} is no letter; name the column of the choices: choices = COLUMN")
+            raise ValueError(f"{quoted(value, 40)} is no letter; name the column of the choices: choices = COLUMN")
         return found
 
     def settle(self, reference: Any, answer: str) -> Verdict:
@@ -195,7 +195,7 @@ class Regex(Matcher):
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{pattern[:60]!r} is no regular expression ({error})") from None
+            raise ValueError(f"{quoted(pattern)} is no regular expression ({error})") from None
         return pattern
 
     def settle(self, reference: Any, answer: str) -> Verdict | Item:
@@ -237,9 +237,9 @@ class Json(Matcher):
         try:
             read, kept = strict_value(text), json.loads(text)
         except ValueError as error:
-            raise ValueError(f"{text[:40]!r} is not JSON ({json_fault(error)})") from None
+            raise ValueError(f"{quoted(text, 40)} is not JSON ({json_fault(error)})") from None
         if isinstance(value, str) and typed(read) != typed(strict_value(json.dumps(kept))):
-            raise ValueError(f'{text[:40]!r} has more digits than are kept; round it, or take matcher = "exact"')
+            raise ValueError(f'{quoted(text, 40)} has more digits than are kept; round it, or take matcher = "exact"')
         return kept
 
     def settle(self, reference: Any, answer: str) -> Verdict:
@@ -249,7 +249,7 @@ class Json(Matcher):
                 raise ValueError(f"{len(answer):,} characters")
             value = strict_value(answer)
         except ValueError as error:
-            return same(False, answer, ErrorKind.SYNTAX, f"not JSON: {str(error)[:80]}")
+            return same(False, answer, ErrorKind.SYNTAX, f"not JSON: {cut(str(error), 80)}")
         return same(typed(value) == typed(strict_value(json.dumps(reference))), answer, detail="another value")
 
     def gold(self, reference: Any) -> str:

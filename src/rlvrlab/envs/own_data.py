@@ -26,13 +26,23 @@ from rlvrlab.envs.answers import KEPT, same
 from rlvrlab.envs.base import Read
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment
 from rlvrlab.envs.code.rows import SPLITS
-from rlvrlab.envs.data_files import ENDINGS, Row, bare_name, filled, located, near_files, read_row, read_rows
+from rlvrlab.envs.data_files import (
+    ENDINGS,
+    Row,
+    bare_name,
+    filled,
+    is_data_file,
+    located,
+    near_files,
+    read_row,
+    read_rows,
+)
 from rlvrlab.envs.files_read import kept_with_files
 from rlvrlab.envs.function import all_said_by
 from rlvrlab.envs.matchers import LONGEST, MATCHERS, Matcher
 from rlvrlab.envs.mathematics.shapes import LETTERS
 from rlvrlab.envs.split import ROLES, Asked, each_once, role_in_training_set, role_of_question
-from rlvrlab.errors import UserError, refuse_other_arguments, suggestion
+from rlvrlab.errors import UserError, quoted, refuse_other_arguments, suggestion
 from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import boxed, hashed, python_block, tagged
 from rlvrlab.judge.keys import state_of
@@ -278,7 +288,7 @@ def _said(row: Row, column: str) -> Role | None:
         return None
     said = str(row[column]).lower()
     if said not in SPLITS:
-        raise ValueError(f"column {column!r}: {said[:40]!r} is no role; allowed: {', '.join(SPLITS)}")
+        raise ValueError(f"column {column!r}: {quoted(said, 40)} is no role; allowed: {', '.join(SPLITS)}")
     return SPLITS[said]
 
 
@@ -287,7 +297,7 @@ def _files(path: Path) -> Iterator[tuple[Role | None, Path]]:
     if not path.is_dir():
         yield (SPLITS.get(bare_name(path).rpartition("_")[2].lower()) if path.is_file() else None), path
         return
-    there = {one: SPLITS.get(bare_name(one).lower()) for one in sorted(path.iterdir()) if one.name.endswith(ENDINGS)}
+    there = {one: SPLITS.get(bare_name(one).lower()) for one in sorted(path.iterdir()) if is_data_file(one)}
     if "train" not in there.values():
         raise UserError(f"{path}: a folder needs train.jsonl (or {', '.join(ENDINGS[1:])}), and may have dev and test")
     yield from ((role, one) for one, role in there.items() if role is not None)

@@ -21,6 +21,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from rlvrlab.errors import quoted
 from rlvrlab.judge.denials import is_denied
 from rlvrlab.judge.thinking import after_thinking
 
@@ -69,7 +70,7 @@ def call_in(text: str, style: Style, tools: Sequence[str]) -> Call | None:
         plain = json.loads(found[0])
         tool, arguments = plain["name"], plain["arguments"]
         if tool not in tools:
-            return Call("", "", f"no tool {str(tool)[:40]!r}; there are: {', '.join(tools)}")
+            return Call("", "", f"no tool {quoted(tool, 40)}; there are: {', '.join(tools)}")
         argument = arguments[ARGUMENT[tool]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         form = '{"name": TOOL, "arguments": {…}}'

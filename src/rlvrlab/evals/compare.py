@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.errors import NotAlike
+from rlvrlab.errors import NotAlike, and_more
 from rlvrlab.evals.judged import problems_of_roles, sample_of
 from rlvrlab.evals.metrics import Sample, grouped, solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
@@ -200,8 +200,8 @@ class Comparison:
         if not self.settings:
             return ["settings that differ: none, names aside"]
         lines = [f"  {one.words}" for one in self.settings[:MOST_SETTINGS]]
-        more = len(self.settings) - len(lines)
-        return ["settings that differ:", *lines, *([f"  … and {more} more (--json has all)"] if more else [])]
+        more = and_more(len(self.settings), len(lines))
+        return ["settings that differ:", *lines, *([f"  {more} (--json has all)"] if more else [])]
 
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""

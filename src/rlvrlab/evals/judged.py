@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from rlvrlab.errors import cut
 from rlvrlab.evals.answering import Answer
 from rlvrlab.evals.metrics import Sample
 from rlvrlab.evals.statistics import proportion, wilson
@@ -83,7 +84,7 @@ class Accuracy:
     @property
     def unjudged_words(self) -> str:
         """`29 of 33 unjudged: verify raised KeyError: 'paper' at late.py:5`; empty where all were judged."""
-        why = f": {' '.join(self.why_unjudged.split())[:LONGEST_REASON]}" if self.why_unjudged else ""
+        why = f": {cut(' '.join(self.why_unjudged.split()), LONGEST_REASON)}" if self.why_unjudged else ""
         return f"{self.unjudged} of {self.judged + self.unjudged} unjudged{why}" if self.unjudged else ""
 
     @property

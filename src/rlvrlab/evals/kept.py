@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import LabError
+from rlvrlab.errors import LabError, remedied
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.hacks.signals import WEAK_SHARE, findings
@@ -40,6 +40,7 @@ class Kept:
         return {f"eval/{name}/{k}": float(v) for k, v in self.metrics.items() if isinstance(v, int | float)}
 
 
+@remedied("free space; the same command with the same --output then goes on from what is judged")
 def evaluate_into(
     folder: Path, answerer: Answerer, env: Environment, problems: Sequence[Problem], protocol: Protocol, *,
     seed: int = 0, data: str = "", facts: Mapping[str, Any] | None = None, observe: Observer | None = None,

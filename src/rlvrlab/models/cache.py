@@ -7,7 +7,6 @@ $XDG_CACHE_HOME/rlvrlab/ (by default ~/.cache/rlvrlab/)
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
@@ -17,7 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError
+from rlvrlab.plain_files import refuse_taken
 
 STALE_DRAFT_S = 24 * 3600
 
@@ -63,8 +63,7 @@ def make(target: Path, build: Callable[[Path], None]) -> Path:
 
 def make_new(target: Path, build: Callable[[Path], None]) -> Path:
     """The same where the user named the folder: what is there is not touched."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"{target}: is already there; choose another --output or move it away")
+    refuse_taken(target, empty_is_free=True)
     if target.is_dir():
         target.rmdir()
     return make(target.absolute(), build)
@@ -75,12 +74,6 @@ def write_files(folder: Path, files: Mapping[str, Any]) -> None:
     for name, content in files.items():
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
         (folder / name).write_text(text, encoding="utf-8")
-
-
-def sha256(path: Path) -> str:
-    """The hash of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def size_of(folder: Path) -> int:

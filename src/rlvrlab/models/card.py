@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlvrlab.errors import cell
+
 
 def front_matter(**facts: Any) -> str:
     """A YAML header; JSON is YAML, so no value can break out of its line."""
@@ -105,4 +107,4 @@ def _provenance(facts: Facts) -> str:
 
 def _line(text: str) -> str:
     """One line that cannot end a table's cell or a code span."""
-    return " ".join(text.replace("|", "\\|").replace("`", "'").split())
+    return cell(text.replace("`", "'"))

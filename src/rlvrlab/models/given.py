@@ -10,6 +10,7 @@ from rlvrlab.models import cache, smollm2
 from rlvrlab.models.card import front_matter
 from rlvrlab.models.checks import verify
 from rlvrlab.models.conversion import convert
+from rlvrlab.plain_files import sha256_of
 
 ENDING = ".gguf"
 
@@ -29,7 +30,7 @@ def _build(folder: Path, source: Path, tied: bool, ask: bool, say: smollm2.Say) 
     one = "; of output and embedding, where the file has both, the finer one serves as both (--tied)" if tied else ""
     card = (
         f"{front_matter(library_name='transformers', pipeline_tag='text-generation')}\n# {source.stem}\n\n"
-        f"Converted by rlvrlab from `{source.name}` (SHA-256 `{cache.sha256(source)}`) to bf16: {made.parameters:,} "
+        f"Converted by rlvrlab from `{source.name}` (SHA-256 `{sha256_of(source)}`) to bf16: {made.parameters:,} "
         f"parameters in {made.tensors} tensors{one}.\n\nWhat was rounded in that file "
         "stays rounded. Its license is that of the model it was made from.\n"
     )

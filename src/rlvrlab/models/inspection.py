@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from rlvrlab import plain_files
 from rlvrlab.errors import UserError
 from rlvrlab.models.cache import size_of
 from rlvrlab.models.tensors import read_header
@@ -27,9 +27,17 @@ def dangers(folder: Path) -> list[str]:
             found.append(f"{path.name}: a pickle, which runs code when loaded; only safetensors are read")
         elif path.suffix == ".py":
             found.append(f"{path.name}: Python code shipped with the model; it is never run")
-        elif path.suffix == ".json" and path.name != "tokenizer.json" and "auto_map" in _read(path, missing_ok=True):
-            found.append(f"{path.name}: auto_map asks for remote code, which is refused")
+        elif path.suffix == ".json" and path.name != "tokenizer.json":
+            found += _asks_for_code(path)
     return found
+
+
+def _asks_for_code(path: Path) -> list[str]:
+    try:
+        asks = "auto_map" in _read(path)
+    except UserError as error:  # another reader may find in it what ours does not
+        return [str(error).removeprefix(f"{path.parent}/")]
+    return [f"{path.name}: auto_map asks for remote code, which is refused"] if asks else []
 
 
 def examine(folder: Path) -> dict[str, Any]:
@@ -101,8 +109,8 @@ def licence(folder: Path) -> str:
 
 def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        value = plain_files.strict(plain_files.read_text(path))
+    except (OSError, ValueError) as error:
         if missing_ok:
             return {}
         missing = isinstance(error, FileNotFoundError)

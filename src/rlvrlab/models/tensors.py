@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_messages import MOST_PARSED, parsed_size
+from rlvrlab.plain_files import distinct_keys
 
 BYTES = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2,
@@ -85,19 +86,11 @@ def _header(text: bytes) -> dict[str, Any]:
     """Everything but remarks, which must be texts."""
     if not text.startswith(b"{") or parsed_size(text) > MOST_PARSED:
         raise ValueError("its header is no JSON object, or has too many members")
-    header: dict[str, Any] = json.loads(text, object_pairs_hook=_once)
+    header: dict[str, Any] = json.loads(text, object_pairs_hook=distinct_keys)
     remarks = header.pop("__metadata__", {})
     if not isinstance(remarks, dict) or not all(isinstance(one, str) for one in remarks.values()):
         raise ValueError("__metadata__ must be texts by name")
     return header
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object none of whose names comes twice: readers differ in which of the two they take."""
-    known = dict(pairs)
-    if len(known) != len(pairs):
-        raise ValueError("a name comes twice in its header")
-    return known
 
 
 def _end_of(spans: list[tuple[int, int]]) -> int:

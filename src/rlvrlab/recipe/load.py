@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
+from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, cut, one_line, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, MORE, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
@@ -214,7 +214,7 @@ def instantiate_part(kind: str, table: dict[str, Any], where: str, folder: Path 
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except ValueError as error:  # pydantic's own, several lines long
-        raise UserError(f"{where} ({table['type']}): {' '.join(str(error).split())[:200]}") from None
+        raise UserError(f"{where} ({table['type']}): {one_line(error)}") from None
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
@@ -263,7 +263,7 @@ class _Report:
             self.problems.append(f"{self.where(prefix + '.type')}: {meant}")
             return {}
         except (UserError, PydanticUserError, PydanticUndefinedAnnotation) as error:
-            text = " ".join(str(error).split())
+            text = one_line(error)
             self.problems.append(f"{self.where(prefix, text)}: {text}")
             return {}
         except ValidationError as error:
@@ -303,7 +303,7 @@ class _Report:
             elif item["type"] == "missing":
                 self.problems.append(f"{self.where(key)}: has no default; add `{key} = …`{said_of(cls, key)}")
             else:
-                words, got = item["msg"].removeprefix("Value error, "), json.dumps(item["input"], default=str)[:80]
+                words, got = item["msg"].removeprefix("Value error, "), cut(json.dumps(item["input"], default=str), 80)
                 remedy = listed(key, item["input"]) if item["type"] in ("list_type", "tuple_type") else ""
                 self.problems.append(f"{self.where(key)}: {words[:1].lower()}{words[1:]}, got {got}{remedy}")
 

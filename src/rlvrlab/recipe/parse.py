@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab import plain_files
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, quoted
 
 MAX_BYTES = 250_000
 MAX_LENGTH = 300_000
@@ -84,7 +84,7 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             raise UserError(f"override {word!r}: {value!r} is not UTF-8")
         parsed = None if value == NULL else parse_value(value)
         if key.count(".") >= MAX_DEPTH or too_deep(parsed):
-            raise UserError(f"override {word[:60]!r}: nested too deeply")
+            raise UserError(f"override {quoted(word)}: nested too deeply")
         overrides |= dict(flatten({key: parsed}))
     return overrides
 

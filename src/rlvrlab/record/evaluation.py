@@ -20,11 +20,11 @@ from pydantic import Field, Strict
 
 from rlvrlab import plain_files
 from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.plain_files import file_name
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import (
     Lines,
     Lock,
-    StorageError,
     make_output,
     place_in,
     read_facts,
@@ -108,10 +108,7 @@ class EvaluationFolder(AbstractContextManager["EvaluationFolder"]):
         if before is None:
             from rlvrlab.data.rows import write_problems
 
-            try:
-                write_problems(folder / PROBLEMS, problems)
-            except OSError as error:
-                raise StorageError(folder / PROBLEMS, error) from error
+            write_problems(folder / PROBLEMS, problems)
         started = before["started"] if before else utc_now()
         now = {"packages": package_versions(), "machine": machine(), "code": code_state()}
         opened.info(schema=SCHEMA, status="running", started=started, examined=wanted, **facts, **now)
@@ -221,12 +218,6 @@ def newest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The last line of each answer; one that was taken back is left out."""
     last = {(row["problem"], row["sample"], row.get("turn", 0)): row for row in rows}
     return [row for row in last.values() if not row.get("void")]
-
-
-def file_name(text: str) -> str:
-    """The name of a data set or model, made fit to be part of a file name."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-@") else "_" for c in text).strip("._-")
-    return kept[-60:].strip("._-") or "unnamed"
 
 
 def _info_if_any(folder: Path) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab import plain_files
+from rlvrlab.errors import cell
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.headline import ACCEPTED, began, headline_words, highest, percent
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
@@ -131,9 +132,7 @@ def _recipe(config: dict[str, Any]) -> str:
     lines = ["## Recipe", "", "What differs from the defaults:", ""]
     lines += ["| key | value | default | from |", "|---|---|---|---|"]
     for key, both in config["changed"].items():
-        # A bar would end the table's cell.
-        texts = (json.dumps(both[side], ensure_ascii=False) for side in ("value", "default"))
-        value, default = (text.replace("|", "\\|") for text in texts)
+        value, default = (cell(json.dumps(both[side], ensure_ascii=False)) for side in ("value", "default"))
         lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
 

@@ -26,19 +26,16 @@ from typing import IO, Any
 import numpy as np
 
 from rlvrlab import plain_files
-from rlvrlab.errors import InfrastructureError, RunError, RunLocked, UserError
-from rlvrlab.plain_files import parsed
+from rlvrlab.errors import InfrastructureError, RunError, RunLocked, StorageError, UserError
+from rlvrlab.plain_files import parsed, sync_folder, write_whole
 
 
 def place_in(home: Path, below: str | Path) -> Path:
     """A folder below another one, which need not be there yet; refused where a link leads out of that other one."""
     place = home / below
-    try:
-        if place.resolve().is_relative_to(home.resolve()):
-            return place
-        why = f"a link that leads out of {home}"
-    except (OSError, RuntimeError):
-        why = "a link that leads nowhere"
+    if plain_files.below(home, below) is not None:
+        return place
+    why = f"a link that leads out of {home}, or nowhere"
     raise UserError(f"{place}: {why}, and nothing is written through it; remove it, or name another place")
 
 
@@ -61,13 +58,6 @@ def _refuse_link(path: Path) -> None:
 def utc_now() -> str:
     """The time as every record writes it: `2026-01-31T12:00:00Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-class StorageError(InfrastructureError):
-    """The disk refused; what was written before is intact."""
-
-    def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"{path}: {error.strerror or error}; free space or choose another output_dir, then --resume")
 
 
 class Lock:
@@ -137,18 +127,9 @@ def _finite(value: Any) -> Any:
 
 def write_atomically(path: Path, text: str) -> None:
     """Either the old file or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}_{threading.get_ident()}.tmp")
     try:
-        if temporary.is_symlink():  # put there by somebody else: what it leads to is not written to
-            temporary.unlink()
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
+        write_whole(path, text.encode())
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StorageError(path, error) from error
 
 
@@ -174,15 +155,6 @@ def refuse_schema(facts: Mapping[str, Any], known: int, path: Path) -> None:
     """A record of another version may mean something else by the same words, so nobody reads it."""
     if facts.get("schema") != known:
         raise RunError(f"{path}: schema {facts.get('schema')}, this version reads {known}; use the one that wrote it")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames and new files in it durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _append(file: IO[bytes], data: bytes, path: Path) -> None:

@@ -22,19 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab import plain_files
-from rlvrlab.errors import RunError, UserError
-from rlvrlab.plain_files import parsed
+from rlvrlab.errors import RunError, StorageError, UserError
+from rlvrlab.plain_files import parsed, sync_folder
 from rlvrlab.record.files import (
     Lines,
     Lock,
-    StorageError,
     mend_tail,
     place_in,
     read_facts,
     read_lines,
     refuse_schema,
     split_lines,
-    sync_folder,
     to_json,
     utc_now,
     write_json,
@@ -95,8 +93,7 @@ class Run:
             sync_folder(parent)
         except (OSError, StorageError) as error:
             shutil.rmtree(draft, ignore_errors=True)
-            cause = error.__cause__ if isinstance(error, StorageError) else error
-            why = getattr(cause, "strerror", None) or error
+            why = error.why if isinstance(error, StorageError) else error.strerror or error
             raise UserError(f"{folder}: cannot be made ({why}); choose another output_dir") from None
         return cls(folder)
 

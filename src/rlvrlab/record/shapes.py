@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rlvrlab.errors import RunError
+from rlvrlab.errors import RunError, cut
 from rlvrlab.record.files import numbered_lines
 
 MEND = "restore it"
@@ -36,7 +36,7 @@ def refuse_other(kind: type[BaseModel], value: object, where: str, remedy: str =
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in (".".join(map(str, first["loc"])),) if part)
-        found = json.dumps(first["input"], default=str)[:60] if first["type"] != "missing" else "nothing"
+        found = cut(json.dumps(first["input"], default=str), 60) if first["type"] != "missing" else "nothing"
         words = f"{first['msg'][:1].lower()}{first['msg'][1:]}, found {found}"
         raise RunError(f"{where}: {place}{words}; {remedy}") from None
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.evals.metrics import grouped
+from rlvrlab.plain_files import file_stem
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.run import rollout_files
 from rlvrlab.report.follow import Follower, Row
-from rlvrlab.report.names import file_stem
 from rlvrlab.report.reading import decoded, judged
 from rlvrlab.report.runs import read_table
 from rlvrlab.report.story.part import CELL, as_csv, steps_table

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
 from rlvrlab import plain_files
-from rlvrlab.errors import LabError
+from rlvrlab.errors import LabError, cut
 from rlvrlab.plain_files import LARGEST, has_long_digits, parsed, refuse_depth
 from rlvrlab.record.files import refuse_schema
 
@@ -57,11 +58,10 @@ class Folder:
 
     def inside(self, name: Any) -> Path | None:
         """The folder of that name, links followed; None where it lies elsewhere, or no such folder can be had."""
-        try:
-            path = (self.root / name).resolve()
-            return path if path.is_dir() and path.is_relative_to(self.root.resolve()) else None
-        except (OSError, TypeError, ValueError, RuntimeError):  # too long a name, no text, a NUL in it, a loop of links
-            return None
+        with suppress(OSError):  # a folder on the way may not be entered
+            path = plain_files.below(self.root, name)
+            return path if path is not None and path.is_dir() else None
+        return None
 
     def table(self, name: str, why: str = "not there") -> dict[str, Any]:
         """A JSON object; empty where there is none."""
@@ -161,13 +161,12 @@ def as_list(value: Any) -> list[Any]:
 
 def words(value: Any, longest: int = 400) -> str:
     """Anything as text of at most `longest` characters."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), longest)
 
 
 def short(error: Exception) -> str:
     """What an error says, for a line among others: it may quote all of a damaged file."""
-    return words(f"{type(error).__name__}: {error}", 120)
+    return cut(" ".join(f"{type(error).__name__}: {error}".split()), 120)
 
 
 def decoded(line: bytes) -> Any:

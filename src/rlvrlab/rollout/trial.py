@@ -16,7 +16,7 @@ from functools import partial
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
-from rlvrlab.errors import LabError, OwnCodeError, UserError, told
+from rlvrlab.errors import LabError, OwnCodeError, UserError, first_few, told
 from rlvrlab.rewards.total import paid
 from rlvrlab.types import Completion, Environment, Finish, Problem, Reward, RewardFunction, Verdict
 
@@ -196,11 +196,10 @@ def pays_backwards(paid: Sequence[Tried]) -> str:
         return f"{what}, so training teaches nothing that is right; mend it"
     which = f"for {len(backward)} of {len(pairs)} problems that were tried"
     what = f"reward: {which} a right answer earns no more than a wrong one"
-    shown = [f"{one.problem.named}: {one.text!r:.40} is right and earns {one.value:g}, "
+    told = [f"{one.problem.named}: {one.text!r:.40} is right and earns {one.value:g}, "
              f"{other.text!r:.40} is wrong and earns {other.value:g}"
-             for one, other in backward[:BACKWARD_SHOWN]]  # fmt: skip
-    more = f"; and {len(backward) - len(shown)} more" if len(backward) > len(shown) else ""
-    return f"{what}, so training teaches wrong answers there; mend it: {'; '.join(shown)}{more}"
+             for one, other in backward]  # fmt: skip
+    return f"{what}, so training teaches wrong answers there; mend it: {first_few(told, BACKWARD_SHOWN, '; ')}"
 
 
 class Pay(NamedTuple):

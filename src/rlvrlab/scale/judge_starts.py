@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rlvrlab import fate
 from rlvrlab.errors import InfrastructureError
 from rlvrlab.judge.fusion.server import TOKEN_ENV
 
@@ -20,8 +21,7 @@ class JudgeProcess:
     """`rlvr serve judge` on this machine; it ends with the process that started it, however that ends."""
 
     def __init__(self, words: Sequence[str], token: str) -> None:
-        fate = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid())]
-        command = [*fate, sys.executable, "-m", "rlvrlab", "serve", "judge", "--port", "0", "--json", *words]
+        command = fate.command([sys.executable, "-m", "rlvrlab", "serve", "judge", "--port", "0", "--json", *words])
         # A session of its own: Ctrl-C reaches the fleet alone, which lets its servers finish what they are at.
         self._process = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, env={**os.environ, TOKEN_ENV: token}, start_new_session=True

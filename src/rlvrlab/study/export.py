@@ -13,7 +13,7 @@ import re
 import shlex
 from pathlib import Path
 
-from rlvrlab.errors import RecipeError, UserError
+from rlvrlab.errors import RecipeError, UserError, writing_to
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import write_atomically
 from rlvrlab.study.chain import Chain
@@ -106,10 +106,11 @@ def export_study(file: StudyFile, output: Path) -> list[Path]:
     runs = "".join(f'sh "$here/{name}"\n' for name in names)
     pages["run_all.sh"] = f"{_head(file, 'All stages in order.')}{runs}"
     made = []
-    for name, text in pages.items():
-        write_atomically(output / name, text)
-        (output / name).chmod(0o755 if name.endswith(".sh") else 0o644)
-        made.append(output / name)
+    with writing_to(output, "choose another --output"):
+        for name, text in pages.items():
+            write_atomically(output / name, text)
+            (output / name).chmod(0o755 if name.endswith(".sh") else 0o644)
+            made.append(output / name)
     return made
 
 

@@ -10,13 +10,12 @@ from typing import Any
 from pydantic import Field
 
 from rlvrlab import plain_files
-from rlvrlab.errors import RunError, UserError
+from rlvrlab.errors import RunError, StorageError, UserError
 from rlvrlab.plain_files import parsed
 from rlvrlab.recipe.shipped import near_words, study_names
 from rlvrlab.record.files import (
     Lines,
     Lock,
-    StorageError,
     numbered_lines,
     place_in,
     read_facts,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import rlvrlab
+from rlvrlab.plain_files import sha256_of
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.schema import PLUGIN_TABLES
@@ -62,8 +63,7 @@ def file_hash(path: Path) -> str:
 
 @cache
 def _file_hash(path: Path, size: int, changed_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)
 
 
 @cache

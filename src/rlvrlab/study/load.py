@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from rlvrlab import registry
-from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
+from rlvrlab.errors import LabError, RecipeError, UserError, cut, suggestion
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import line_of, read_toml
 from rlvrlab.rewards.total import PartialCredit
@@ -172,7 +172,7 @@ def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iter
             yield f"{place}: is empty; give at least one"
         else:
             words = item["msg"].removeprefix("Value error, ")
-            got = json.dumps(item["input"], default=str)[:80]
+            got = cut(json.dumps(item["input"], default=str), 80)
             yield f"{place}: {words[:1].lower()}{words[1:]}, got {got}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rlvrlab.errors import cell
 from rlvrlab.report.gather.stages import MEASURED, stage_state, trials_words
 from rlvrlab.report.gather.study import KEPT
 from rlvrlab.report.story.part import share_words
@@ -164,9 +165,9 @@ def _number(value: Any) -> str:
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    columns = [str(cell) for cell in head]
+    columns = [cell(one) for one in head]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in rows:
-        cells = [" ".join(str(cell).replace("|", "\\|").split()) for cell in row]
+        cells = [cell(one) for one in row]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

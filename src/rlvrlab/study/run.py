@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvrlab.errors import LabError, RecipeError
+from rlvrlab.errors import LabError, RecipeError, StorageError, remedied
 from rlvrlab.recipe.parse import flatten
-from rlvrlab.record.files import StorageError, utc_now
+from rlvrlab.record.files import utc_now
 from rlvrlab.study import decide
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Chain, Trial
@@ -68,6 +68,7 @@ class Runner:
             self.states[name].status, self.states[name].deaths = "waiting", 0
         return len(failed)
 
+    @remedied("free space; the same command then goes on")
     def run(self, *, anyway: bool = False) -> Ended:
         """Until it is finished, waits for a person, or is interrupted; `anyway` lets stages choose on test problems."""
         on_test = self.chain.file.chosen_on_test()

@@ -17,9 +17,9 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.engines.base import Engine
-from rlvrlab.errors import CheckpointError, TrainingDiverged
-from rlvrlab.plain_files import parsed
-from rlvrlab.record.files import StorageError, sync_folder, write_json
+from rlvrlab.errors import CheckpointError, StorageError, TrainingDiverged
+from rlvrlab.plain_files import parsed, sync_folder
+from rlvrlab.record.files import write_json
 from rlvrlab.record.run import SEAL
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.state import Memory, State
@@ -230,7 +230,7 @@ def step_of(path: Path) -> int:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    with plain_files.opened(path, holes=True) as file:
+    with plain_files.opened(path, holes=True) as file:  # synced and hashed through one descriptor
         os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": os.fstat(file.fileno()).st_size, "sha256": digest}

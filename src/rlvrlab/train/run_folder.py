@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunError, TrainingDiverged, UserError
+from rlvrlab.errors import InfrastructureError, LabError, OwnCodeError, RunError, TrainingDiverged, UserError, remedied
 from rlvrlab.evals.monitors import ranges_of
 from rlvrlab.notes import note
 from rlvrlab.recipe import Resolved
@@ -21,6 +21,8 @@ from rlvrlab.train import checkpoint
 from rlvrlab.train.lab import Lab, Supplies
 
 READER_LEFT = "the pipe or terminal that it wrote to was closed"
+GO_ON = "free space, then --resume"
+"""What to do about a disk that refuses a training."""
 
 
 def create(lab: Lab, command: Sequence[str]) -> Run:
@@ -125,8 +127,9 @@ def note_resume(run: Run, step: int, moved: int) -> None:
 def recorded(run: Run) -> Iterator[None]:
     """Around training: the folder records where it runs and, if it fails, why."""
     try:
-        _note_machine(run)
-        yield
+        with remedied(GO_ON):
+            _note_machine(run)
+            yield
     except KeyboardInterrupt:
         close(run, "killed", "stopped at once by a second Ctrl-C")
         raise

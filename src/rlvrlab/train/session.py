@@ -10,7 +10,7 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Any
 
-from rlvrlab.errors import RunError, UserError
+from rlvrlab.errors import RunError, UserError, remedied
 from rlvrlab.notes import hearing, noting
 from rlvrlab.recipe import Resolved, resolve
 from rlvrlab.recipe.explain import unusual
@@ -60,6 +60,7 @@ def start(resolved: Resolved, observe: Observer, command: Sequence[str] = ()) ->
         return _go(lab, run, State(), observe)
 
 
+@remedied(run_folder.GO_ON)
 def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from the newest complete checkpoint; without one, from the beginning."""
     from rlvrlab.train import integrity

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab import plain_files
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut, one_line, quoted
 
 LAYERS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}
 WINDOWS = {"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "max_seq_len"}
@@ -62,17 +62,17 @@ def _refuse_elsewhere(path: Path) -> None:
     names = set(map(str, told.values())) if isinstance(told, dict) else set()
     odd = sorted(name for name in names if "/" in name or "\\" in name)
     if odd:
-        raise UserError(f"{path}: weight_map names {odd[0][:200]!r}, allowed are files beside it; {AGAIN}")
+        raise UserError(f"{path}: weight_map names {quoted(odd[0], 200)}, allowed are files beside it; {AGAIN}")
 
 
 def read_json(path: Path) -> Any:
     """A file of the folder; FileNotFoundError where there is none, UserError where it cannot be read."""
     try:
-        return plain_files.parsed(plain_files.read_text(path))
+        return plain_files.strict(plain_files.read_text(path))
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        text = f"{path}: cannot be read as JSON ({str(error).strip()[:200]}); {AGAIN}"
+        text = f"{path}: cannot be read as JSON ({one_line(error)}); {AGAIN}"
         raise UserError(" ".join(text.split())) from None
 
 
@@ -99,12 +99,14 @@ def refuse_numbers(path: Path, facts: Any, tensors: int) -> None:
             continue
         most = MOST.get(key)
         if most is not None and not is_whole(value, most):
-            raise UserError(f"{path}: {key} is {str(value)[:40]}, allowed are whole numbers from 1 to {most}; {AGAIN}")
+            raise UserError(
+                f"{path}: {key} is {cut(str(value), 40)}, allowed are whole numbers from 1 to {most}; {AGAIN}"
+            )
         if key in LAYERS and not is_whole(value, tensors):
-            text = f"{key} is {str(value)[:40]}, but the files hold {tensors} weights, at least one for each layer"
+            text = f"{key} is {cut(str(value), 40)}, but the files hold {tensors} weights, at least one for each layer"
             raise UserError(f"{path}: {text}; {AGAIN}")
         if key in FRACTIONS and not is_positive(value):
-            raise UserError(f"{path}: {key} is {str(value)[:40]}, allowed are finite numbers above 0; {AGAIN}")
+            raise UserError(f"{path}: {key} is {cut(str(value), 40)}, allowed are finite numbers above 0; {AGAIN}")
 
 
 def is_whole(value: Any, most: int) -> bool:

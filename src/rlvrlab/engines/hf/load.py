@@ -17,7 +17,7 @@ from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.folder_files import end_tokens, read_json, refuse_numbers, refuse_odd
 from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
-from rlvrlab.errors import ModelUnavailable, UserError
+from rlvrlab.errors import ModelUnavailable, UserError, one_line
 from rlvrlab.models import resolve
 from rlvrlab.models.quiet import quiet_transformers
 
@@ -38,7 +38,7 @@ def load_tokenizer(config: HfConfig, vocab_size: int) -> HfTokenizer:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # Transformers raises many kinds, and the library that it uses panics
-            raise UserError(f"{config.model}: its tokenizer cannot be read ({_first_line(error)})") from error
+            raise UserError(f"{config.model}: its tokenizer cannot be read ({one_line(error)})") from error
     return HfTokenizer(tokenizer, vocab_size, config.model, chat=config.chat, ends=ends_of(config.model))
 
 
@@ -75,7 +75,7 @@ def load_model(config: HfConfig, device: torch.device) -> Any:
         except UserError:
             raise
         except Exception as error:
-            raise UserError(f"{config.model}: cannot be loaded ({_first_line(error)})") from error
+            raise UserError(f"{config.model}: cannot be loaded ({one_line(error)})") from error
     _refuse_cut(config.model, facts.get("unexpected_keys", ()))
     missing = sorted(facts["missing_keys"]) + sorted(str(k) for k in facts.get("mismatched_keys", ()))
     if missing:
@@ -185,7 +185,7 @@ def add_adapter(model: Any, config: HfConfig) -> Any:
         try:
             wrapped = get_peft_model(model, settings, autocast_adapter_dtype=False)
         except ValueError as error:
-            raise UserError(f"engine.lora_targets: {_first_line(error)}") from error
+            raise UserError(f"engine.lora_targets: {one_line(error)}") from error
     for name, parameter in wrapped.named_parameters():
         if "lora_" in name and parameter.dtype != model.dtype:
             parameter.data = parameter.data.to(model.dtype)
@@ -246,12 +246,7 @@ def _check_weights(folder: Path) -> int:
             with safe_open(path, "pt") as opened:
                 held += len(opened.keys())
         except (SafetensorError, OSError) as error:
-            raise UserError(f"{path}: damaged ({_first_line(error)}); fetch the model again") from None
+            raise UserError(f"{path}: damaged ({one_line(error)}); fetch the model again") from None
     if not held:
         raise UserError(f"{files[0]}: holds no weights; fetch the model again")
     return held
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return text[0][:200] if text else type(error).__name__

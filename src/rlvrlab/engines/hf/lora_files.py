@@ -21,7 +21,7 @@ from torch import Tensor
 from rlvrlab import plain_files
 from rlvrlab.engines.hf.lora_settings import Settings, obstacle
 from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS, check_tensors
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut
 
 PREFIX = "base_model.model."
 LARGEST_CONFIG = 1 << 20
@@ -74,15 +74,15 @@ def read_shapes(folder: Path, rank: int) -> dict[str, Shape]:
         tensors = check_tensors(_plain_file(folder / TENSORS))
     shapes: dict[str, Shape] = {}
     if strange := [name for name in tensors if not name.startswith(PREFIX)]:
-        raise UserError(f"{folder}: {strange[0][:200]} is no name of PEFT's, which begin with {PREFIX}")
+        raise UserError(f"{folder}: {cut(strange[0], 200)} is no name of PEFT's, which begin with {PREFIX}")
     for stem in sorted({name.rpartition(".lora_")[0] for name in tensors}):
         names = _pair(stem)
         missing = [name for name in names if name not in tensors]
         if missing:
-            raise UserError(f"{folder}: no {missing[0][:200]} in it; only plain LoRA is served")
+            raise UserError(f"{folder}: no {cut(missing[0], 200)} in it; only plain LoRA is served")
         b_OR, a_RI = (tensors[name][1] for name in names)
         if len(b_OR) != 2 or len(a_RI) != 2 or b_OR[1] != rank or a_RI[0] != rank:
-            raise UserError(f"{folder}: {stem[:200]} is no update of rank {rank}: {b_OR} and {a_RI}")
+            raise UserError(f"{folder}: {cut(stem, 200)} is no update of rank {rank}: {b_OR} and {a_RI}")
         shapes[stem.removeprefix(PREFIX)] = Shape(stem, b_OR[0], a_RI[1])
     if 2 * len(shapes) != len(tensors):
         raise UserError(f"{folder}: more than one pair of matrices for a layer; only plain LoRA is served")

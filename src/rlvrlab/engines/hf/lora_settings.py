@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from rlvrlab.engines.openai.adapter_files import CONFIG
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut, quoted
 
 TAKEN = {"peft_type", "r", "lora_alpha", "use_rslora", "bias", "init_lora_weights", "target_modules",
          "exclude_modules", "layers_to_transform", "layers_pattern"}  # fmt: skip
@@ -78,10 +78,10 @@ def obstacle(facts: Any) -> str | None:
     known = TAKEN | WITHOUT_PART
     odd = [key for key, value in facts.items() if key not in known and not _says_nothing(value)]
     if odd:
-        return ", ".join(key[:40] for key in odd[:5])
+        return ", ".join(cut(key, 40) for key in odd[:5])
     begins = facts.get("init_lora_weights", True)
     if not any(begins is one or (isinstance(one, str) and begins == one) for one in BEGINNINGS):
-        return f"init_lora_weights {str(begins)[:40]!r}, with which the model's own weights change"
+        return f"init_lora_weights {quoted(begins, 40)}, with which the model's own weights change"
     return _odd_place(facts)
 
 
@@ -118,5 +118,5 @@ def _names(places: str | list[str], module: str) -> bool:
     try:
         return regex.fullmatch(places, module, timeout=PATTERN_S) is not None
     except (regex.error, TimeoutError) as error:
-        text = f"{CONFIG}: the pattern {places[:100]!r} cannot be used ({type(error).__name__}); name the modules"
+        text = f"{CONFIG}: the pattern {quoted(places, 100)} cannot be used ({type(error).__name__}); name the modules"
         raise UserError(" ".join(text.split())) from None

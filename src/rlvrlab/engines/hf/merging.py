@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rlvrlab.engines.hf.lora_files import Delta, Shape, opened, read_delta, read_settings, read_shapes
 from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut
 
 UNCLEAR = object()
 """In place of an adapter: the weights are neither the base nor a known adapter, and must be merged anew before use."""
@@ -58,7 +58,7 @@ class Merging:
         for module, shape in shapes.items():
             self._refuse_other(folder, module, shape)
             if not settings.reaches(module):
-                words = f"{CONFIG} leaves {module[:200]} out, but {TENSORS} holds an update of it"
+                words = f"{CONFIG} leaves {cut(module, 200)} out, but {TENSORS} holds an update of it"
                 raise UserError(f"{folder}: {words}; take it out of the file or name it in target_modules")
         deltas: Deltas = {}
         with opened(folder) as file:
@@ -79,7 +79,7 @@ class Merging:
         """An update of a layer that this model does not have, or has otherwise."""
         target = getattr(self._modules.get(module), "weight", None)
         if target is None:
-            raise UserError(f"{folder}: an adapter of another model: this one has no {module[:200]}")
+            raise UserError(f"{folder}: an adapter of another model: this one has no {cut(module, 200)}")
         if module in self._shared:
             other = self._shared[module]
             raise UserError(f"{folder}: {module} shares its weight with {other} in this model; leave it out")

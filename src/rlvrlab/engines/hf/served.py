@@ -43,6 +43,7 @@ from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
 from rlvrlab.notes import measure, note
+from rlvrlab.plain_files import sha256_of
 from rlvrlab.randomness import key_bits
 from rlvrlab.types import Completion, Finish, Request, Sampling, Told
 
@@ -166,7 +167,7 @@ class ServedSampler:
         version = self._engine.version
         draft = self._home / "draft"
         store.export_adapter(draft, self._engine.peft)
-        content = cache.sha256(draft / TENSORS)
+        content = sha256_of(draft / TENSORS)
         unique = hashlib.sha256(f"{self._home} {content}".encode()).hexdigest()[:8]
         name = f"policy-{version}-{unique}"
         self._adapter = Adapter(name, self._home / name, content)

@@ -34,7 +34,7 @@ from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
 from rlvrlab.engines.openai.launch import TOKEN_ENV
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut
 from rlvrlab.http_access import admit_token, read_token, refuse_open_door
 from rlvrlab.http_messages import HttpError, Response
 from rlvrlab.http_messages import Request as HttpRequest
@@ -293,7 +293,7 @@ def request_of(form: Form, tokens: tuple[int, ...], window: int) -> Request:
             raise UserError(f"{key}: {form[key]!r:.80} is not supported; allowed: {allowed[0]}")
     unknown = next((key for key in form if key not in READ | IDLE | EITHER_WAY | NEUTRAL.keys()), None)
     if unknown is not None and form[unknown] is not None:
-        raise UserError(f"{unknown[:80]}: not a setting of this server; there are: {', '.join(sorted(READ))}")
+        raise UserError(f"{cut(unknown, 80)}: not a setting of this server; there are: {', '.join(sorted(READ))}")
     n = int(_number(form, "n", 1, 1, MOST_ANSWERS, whole=True))
     most = int(_number(form, "max_tokens", form.get("max_completion_tokens") or 16, 1, window, whole=True))
     if n * most > MOST_TOKENS:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvrlab.engines.hf.token_sizes import growth_of
 from rlvrlab.engines.template_process import TemplateProcess
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, one_line
 
 MARK = "<<answer>>"
 """Stands for an answer while a chat template is asked what follows it."""
@@ -64,7 +64,7 @@ class HfTokenizer:
                 self._template = self._begun()
             return self._template.render(messages, **self.inner.special_tokens_map)
         except Exception as error:
-            raise UserError(f"the chat template does not take these messages: {_told(error)}") from None
+            raise UserError(f"the chat template does not take these messages: {one_line(error)}") from None
 
     def _begun(self) -> TemplateProcess:
         several = self.inner.chat_template  # then Transformers takes this one, too, where there are no tools
@@ -77,7 +77,9 @@ class HfTokenizer:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            raise UserError(f"{self._model}: its tokenizer cannot {verb} ({_told(error)}); give it another") from None
+            raise UserError(
+                f"{self._model}: its tokenizer cannot {verb} ({one_line(error)}); give it another"
+            ) from None
 
     def longest_token(self) -> int:
         """Characters of the longest token: so many times a number of tokens is the longest text they can hold."""
@@ -117,7 +119,3 @@ class HfTokenizer:
         known = [int(t) for t in tokens if t < self._named]
         form = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         return str(self._tried(lambda: self.inner.decode(known, **form), "write an answer"))
-
-
-def _told(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -24,7 +24,7 @@ from typing import Any
 from rlvrlab.engines.openai.adapter_files import Announced, checked_name
 from rlvrlab.engines.openai.adapter_shelf import Shelf
 from rlvrlab.engines.openai.launch import TOKEN_ENV
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, quoted
 from rlvrlab.fate import share_fate
 from rlvrlab.http_access import admit_token, read_token, refuse_open_door
 from rlvrlab.http_messages import DIGITS, HttpError, Request
@@ -60,7 +60,7 @@ class AdapterDoor:
     async def _piece(self, request: Request) -> dict[str, Any]:
         name, sha256, start = (_only(request, key) for key in ("name", "sha256", "start"))
         if not DIGITS.match(start):
-            raise UserError(f"start: {start[:40]!r} is no number of bytes")
+            raise UserError(f"start: {quoted(start, 40)} is no number of bytes")
         if not request.body:
             raise UserError("a piece without bytes; send at least one")
         return await _shelved(self.shelf.add, checked_name(name), sha256, int(start), request.body)

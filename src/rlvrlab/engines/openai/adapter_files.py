@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, cut, quoted
 from rlvrlab.models.tensors import read_header
 
 CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
@@ -51,7 +51,7 @@ class Announced:
         """As told in a request; a UserError says what cannot be taken."""
         name, size, digest = checked_name(form.get("name")), form.get("size"), form.get("sha256")
         if type(size) is not int or not 8 < size <= LARGEST:
-            raise UserError(f"size: {str(size)[:40]}; bytes of {TENSORS}, from 9 to {LARGEST}")
+            raise UserError(f"size: {cut(str(size), 40)}; bytes of {TENSORS}, from 9 to {LARGEST}")
         if not isinstance(digest, str) or not DIGEST.match(digest):
             raise UserError(f"sha256: 64 hexadecimal digits of {TENSORS} are needed")
         return cls(name, checked_config(form.get("config")), size, digest)
@@ -60,7 +60,7 @@ class Announced:
 def checked_name(name: Any) -> str:
     """The name of an adapter; anything else, above all a path, is refused."""
     if not isinstance(name, str) or not NAME.match(name):
-        raise UserError(f"name: {str(name)[:80]!r}; policy-VERSION-HASH is needed, e.g. policy-12-0a1b2c3d")
+        raise UserError(f"name: {quoted(name, 80)}; policy-VERSION-HASH is needed, e.g. policy-12-0a1b2c3d")
     return name
 
 
@@ -106,6 +106,6 @@ def check_tensors(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     tensors = read_header(path, LARGEST_HEADER)
     odd = [name for name, (dtype, shape) in tensors.items() if dtype not in FLOATS or 0 in shape]
     if odd or not tensors:
-        what = f"{odd[0][:80]!r} in it has other numbers, or none" if odd else "no tensors are in it"
+        what = f"{quoted(odd[0], 80)} in it has other numbers, or none" if odd else "no tensors are in it"
         raise UserError(f"{TENSORS}: {what}; tensors of {', '.join(FLOATS)} are needed")
     return tensors

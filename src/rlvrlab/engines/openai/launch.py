@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
+from rlvrlab import fate, plain_files
 from rlvrlab.engines.openai.roster import Listed
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.extras import install_hf
@@ -109,8 +108,7 @@ class Fleet:
                 environment["CUDA_VISIBLE_DEVICES"] = devices[index % len(devices)]
             if self._adapters:
                 environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
-            # It ends with this process, however that ends.
-            command = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid()), *self._command(host, port, len(devices))]
+            command = fate.command(self._command(host, port, len(devices)))
             self.replicas.append(_started(f"http://{host}:{port}", command, environment))
         if self._door_place is not None:
             host, port = self._door_place
@@ -170,15 +168,7 @@ class Fleet:
         return [one for one in self.processes if one.process.poll() is not None]
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        for replica in self.processes:
-            _signal(replica.process, signal.SIGTERM)
-        ends = time.monotonic() + GRACE_S
-        for replica in self.processes:
-            try:
-                replica.process.wait(max(0.1, ends - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                _signal(replica.process, signal.SIGKILL)
-                replica.process.wait()
+        fate.end([replica.process for replica in self.processes], GRACE_S, group=True)
         for replica in self.processes:
             replica.log.close()
         if self._links is not None:
@@ -214,7 +204,7 @@ def refuse_code(model: str) -> str:
             raise UserError(f"{model}: no such model folder")
         return model
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = plain_files.strict(plain_files.read_text(folder / "config.json"))
     except FileNotFoundError:
         raise UserError(f"{folder}: no config.json; give the folder of a Hugging Face model") from None
     except (ValueError, OSError) as error:
@@ -284,8 +274,3 @@ async def _answers(url: str, token: str | None) -> bool:
         return False
     finally:
         await host.close()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

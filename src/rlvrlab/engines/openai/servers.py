@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from rlvrlab.engines.openai.replica import ModelReplica, Prepare
 from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, Body, Reply, parse
-from rlvrlab.errors import LabError, ModelChanged, UserError
+from rlvrlab.errors import LabError, ModelChanged, UserError, cut
 from rlvrlab.http_client import BadAnswer, Host, Refused, Response, reason
 from rlvrlab.replicas import BUSY, FAILURES, RETRIED, Change, NoAnswer, Replicas, ServersGone, words
 
@@ -215,7 +215,7 @@ class Servers:
         def read(replica: ModelReplica, response: Response) -> list[Reply]:
             content = response.json()
             if "error" in content and not content.get("choices"):
-                raise BadAnswer(f"an error under status 200: {reason(response)[:200]}")
+                raise BadAnswer(f"an error under status 200: {cut(reason(response), 200)}")
             replies = parse(content)
             replica.confirm(self.model, replies[0].model)
             return replies

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rlvrlab.errors import cut
 from rlvrlab.http_client import BadAnswer
 from rlvrlab.types import Finish, Sampling
 
@@ -91,7 +92,7 @@ def parse(content: Body) -> list[Reply]:
     """Every choice of an answer, chat or not; anything malformed is a BadAnswer, never an empty text."""
     choices = content.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise BadAnswer(f"no choices in the answer; it has {', '.join(content)[:200] or 'nothing'}")
+        raise BadAnswer(f"no choices in the answer; it has {cut(', '.join(content), 200) or 'nothing'}")
     if not isinstance(content.get("model"), str | None):
         raise BadAnswer("the answer names no model")
     usage = content.get("usage")

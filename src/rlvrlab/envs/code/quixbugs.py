@@ -14,6 +14,7 @@ from typing import Any
 
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns
 from rlvrlab.envs.python_trees import cannot_cross, is_generator
+from rlvrlab.errors import quoted
 
 HARNESS = Path(__file__).with_name("quixbugs_harness.py")
 NO_CASES = 'CASES: Any = json.loads("null")'
@@ -62,7 +63,7 @@ def _cases(columns: Columns) -> list[Any]:
         try:
             given, result = json.loads(line)
         except (ValueError, TypeError, RecursionError):
-            raise BadColumn("cases", f"a line [arguments, result] was expected, not {line[:60]!r}") from None
+            raise BadColumn("cases", f"a line [arguments, result] was expected, not {quoted(line)}") from None
         found.append([given if isinstance(given, list) else [given], result])
     return found
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rlvrlab.envs.graphs.answers import Unreadable, final_text
 from rlvrlab.envs.graphs.tasks.base import Instance
 from rlvrlab.envs.graphs.tasks.networks import UNKNOWN, HiddenClass
-from rlvrlab.errors import UserError, first_few
+from rlvrlab.errors import UserError, first_few, quoted
 
 Numbers = NDArray[np.int64]
 MOST_NODES, MOST_LINKS, MOST_CLASSES = 1_000_000, 5_000_000, 100
@@ -125,11 +125,11 @@ class _Reading:
             if at is None:
                 nodes = self._from.node_file
                 return self._refuse(
-                    "unknown", number, f"node {node[:60]!r} is none of the {len(self._place):,} {nodes} has"
+                    "unknown", number, f"node {quoted(node)} is none of the {len(self._place):,} {nodes} has"
                 )
             ends.append(at)
         if ends[0] == ends[1]:
-            return self._refuse("loops", number, f"the edge of node {u[:60]!r} leads back to it")
+            return self._refuse("loops", number, f"the edge of node {quoted(u)} leads back to it")
         self._ends.extend(ends)
         self._numbers.append(number)
         return refuse_many(len(self._numbers), MOST_LINKS, "edges", self._from.edge_file)
@@ -175,7 +175,7 @@ def _known_classes(said: list[str], node_file: Path | None) -> tuple[str, ...]:
     classes = tuple(sorted(set(said) - {""}))
     refuse_many(len(classes), MOST_CLASSES, "classes", node_file)
     if len(classes) == 1:
-        raise UserError(f"{node_file}: every node has class {classes[0][:60]!r}; two classes or more can be asked for")
+        raise UserError(f"{node_file}: every node has class {quoted(classes[0])}; two classes or more can be asked for")
     asked = Instance((), choices=classes)
     bad = [name for name in classes if name == UNKNOWN or ";" in name or name != " ".join(name.split())]
     bad += [name for name in classes if name not in bad and not _can_be_answered(asked, name)]
@@ -205,7 +205,7 @@ def add_node(found: dict[str, str], node: str, label: str, path: Path, number: i
     """One node, named once."""
     refuse_name(node, f"{path}:{number}")
     if node in found:
-        raise UserError(f"{path}:{number}: node {node[:60]!r} is there a second time; keep one of its lines")
+        raise UserError(f"{path}:{number}: node {quoted(node)} is there a second time; keep one of its lines")
     found[node] = label
     refuse_many(len(found), MOST_NODES, "nodes", path)
 
@@ -218,4 +218,4 @@ def refuse_many(count: int, most: int, what: str, path: Any) -> None:
 
 def quoted_list(names: Sequence[str]) -> str:
     """The first few names of columns or values, each on one line whatever it holds."""
-    return first_few([repr(name[:40]) for name in names], 10)
+    return first_few([quoted(name, 40) for name in names], 10)

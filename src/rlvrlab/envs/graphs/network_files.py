@@ -19,7 +19,7 @@ from typing import NamedTuple
 from rlvrlab.envs.data_files import lines_of, near_files, read_rows
 from rlvrlab.envs.graphs import network_gml
 from rlvrlab.envs.graphs.network import LONGEST_LINE, Published, add_node, quoted_list
-from rlvrlab.errors import UserError, suggestion
+from rlvrlab.errors import UserError, cut, quoted, suggestion
 
 CSV = (".csv", ".csv.gz")
 GML = (".gml", ".gml.gz")
@@ -158,9 +158,8 @@ def _numbers(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
         odd = [field for field in fields if not WHOLE.fullmatch(field) and (width > 1 or field != "nan")]
         if len(fields) != width or odd:
             wanted = "one whole number, or nan" if width == 1 else f"{width} whole numbers between commas"
-            raise UserError(
-                f"{path}:{number}: {line.strip()[:60]!r}: {wanted} belong in a line; a header belongs in NAME_edges.csv"
-            )
+            text = f"{quoted(line.strip())}: {wanted} belong in a line; a header belongs in NAME_edges.csv"
+            raise UserError(f"{path}:{number}: {text}")
         yield number, [str(int(field)) if field != "nan" else field for field in fields]
 
 
@@ -168,7 +167,7 @@ def _refuse_other_count(path: Path, stem: str, count: int, what: str) -> None:
     told = _beside(path, stem)
     said = [fields[0] for _, fields in _numbers(told, 1)] if told else [str(count)]
     if said != [str(count)]:
-        raise UserError(f"{path}: has {count:,} {what}, {told} says {', '.join(said)[:60]}; fetch the file again")
+        raise UserError(f"{path}: has {count:,} {what}, {told} says {cut(', '.join(said), 60)}; fetch the file again")
 
 
 def _tables(layout: Layout, classes: str) -> Published:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rlvrlab.envs.data_files import lines_of
 from rlvrlab.envs.graphs.network import LONGEST_LINE, add_node, quoted_list, refuse_name
-from rlvrlab.errors import UserError, suggestion
+from rlvrlab.errors import UserError, quoted, suggestion
 
 DEEPEST = 20
 TOKEN = re.compile(
@@ -68,7 +68,7 @@ class Record(NamedTuple):
         said = self.one(path, key)
         if not WHOLE.fullmatch(said):
             raise UserError(
-                f"{path}:{self.number}: {key} {said[:60]!r} of this {self.kind} is no whole number; mend it"
+                f"{path}:{self.number}: {key} {quoted(said)} of this {self.kind} is no whole number; mend it"
             )
         return str(int(said))
 
@@ -144,7 +144,7 @@ def _records(path: Path) -> Iterator[Record]:
                 record.values.setdefault(key, []).append(text)
             key = ""
         else:
-            raise UserError(f"{where}: {text[:60]!r} where {'a value' if key else 'a key'} belongs; is it GML?")
+            raise UserError(f"{where}: {quoted(text)} where {'a value' if key else 'a key'} belongs; is it GML?")
     if inside or key or not graphs:
         what = f"{inside[-1]!r} is not closed" if inside else "there is no graph [ … ]"
         raise UserError(f"{path}:{max(number, 1)}: {what}; the file is cut off, or no GML")
@@ -158,7 +158,7 @@ def _tokens(path: Path) -> Iterator[tuple[int, str, str]]:
             found = TOKEN.match(line, at)
             if found is None:
                 raise UserError(
-                    f"{path}:{number}: {line[at:].strip()[:60]!r} is no GML; a text needs two quotes on a line"
+                    f"{path}:{number}: {quoted(line[at:].strip())} is no GML; a text needs two quotes on a line"
                 )
             at, kind = found.end(), str(found.lastgroup)
             if kind != "comment":

@@ -13,7 +13,6 @@ it. Any path, order or assignment of the same value counts as right, where the o
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab import plain_files
 from rlvrlab.envs.files_read import kept_with_files, was_read
 from rlvrlab.envs.graphs.answers import Style
 from rlvrlab.envs.graphs.environment import GraphQuestions
@@ -169,9 +169,9 @@ def _read(path: Path, name: str, role: Role, _: tuple[int, ...]) -> list[Problem
         raise UserError(f"nlgraph: no file {path}; point folder at a copy of NLGraph's data")
     was_read(path)
     try:
-        rows: Rows = json.loads(path.read_text(encoding="utf-8"))
+        rows: Rows = plain_files.strict(plain_files.read_text(path))
         return [_problem(path, name, key, row, role) for key, row in rows.items()]
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"nlgraph: {path} is not a JSON object of rows: {error}") from None
 
 

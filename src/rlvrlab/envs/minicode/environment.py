@@ -27,7 +27,6 @@ from typing import Any, Literal
 from rlvrlab.envs.answers import Draws, in_turn
 from rlvrlab.envs.code.judged import Jobs, JudgedEnvironment, accepted, refused
 from rlvrlab.envs.code.rewriting import same_program
-from rlvrlab.envs.json_values import distinct_keys
 from rlvrlab.envs.minicode import feedback
 from rlvrlab.envs.minicode.cheats import program_cheats, value_cheats
 from rlvrlab.envs.minicode.grammar import show
@@ -38,6 +37,7 @@ from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import LONGEST, program_in, value_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.tasks import Call, CallsTask
+from rlvrlab.plain_files import distinct_keys
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict

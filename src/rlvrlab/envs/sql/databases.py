@@ -13,7 +13,6 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache, lru_cache
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 
 from rlvrlab.judge.keys import state_of
 from rlvrlab.judge.modes.sql_separation import BadQuestion, separate
+from rlvrlab.plain_files import write_whole
 
 Rows = Sequence[Sequence[Any]]
 Contents = Mapping[str, Rows]
@@ -63,15 +63,8 @@ def stored(schema: Sequence[str], contents: Contents) -> str:
     if not path.exists():
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            _write(path, filled(connection, schema, contents).serialize())
+            write_whole(path, filled(connection, schema, contents).serialize(), durable=False)
     return str(path)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, whoever else writes the same."""
-    beside = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-    beside.write_bytes(content)
-    beside.replace(path)
 
 
 class Prepared(NamedTuple):
@@ -104,7 +97,7 @@ def _kept(content: bytes) -> str:
     """The file with this content."""
     path = folder() / f"{hashlib.sha256(content).hexdigest()[:24]}.sqlite"
     if not path.exists():
-        _write(path, content)
+        write_whole(path, content, durable=False)
     return str(path)
 
 

@@ -28,8 +28,10 @@ from rlvrlab.envs.data_files import Row
 from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.zebra.maker import SIZES, puzzles
 from rlvrlab.envs.zebra.words import cheats_of, told
+from rlvrlab.errors import quoted
 from rlvrlab.judge.extract import SPACE, fenced
 from rlvrlab.judge.thinking import after_thinking
+from rlvrlab.plain_files import KeyTwice, distinct_keys
 from rlvrlab.randomness import key_bits
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
@@ -128,7 +130,9 @@ def _read(text: str, reference: Answer) -> Answer:
     if len(text) > LONGEST:
         raise Refused(f"{len(text)} characters, at most {LONGEST}")
     try:
-        answer = json.loads(text, object_pairs_hook=_no_duplicates)
+        answer = json.loads(text, object_pairs_hook=distinct_keys)
+    except KeyTwice:
+        raise Refused("a key twice") from None
     except (ValueError, RecursionError):
         raise Refused("not JSON") from None
     if set(answer) == {"solution"}:
@@ -138,22 +142,16 @@ def _read(text: str, reference: Answer) -> Answer:
     used: set[tuple[str, str]] = set()
     for house, row in answer.items():
         if house not in reference:
-            raise Refused(f"no house {house[:20]!r}")
+            raise Refused(f"no house {quoted(house, 20)}")
         for name, value in row.items():
             if name not in reference[house]:
-                raise Refused(f"no cell {house[:20]!r} {name[:20]!r}")
+                raise Refused(f"no cell {quoted(house, 20)} {quoted(name, 20)}")
             if not any(_same(value, other[name]) for other in reference.values()):
                 raise Refused(f"no such value in {house!r} {name!r}")
             if (name, squeezed(value)) in used:
                 raise Refused(f"a value of {name!r} is used twice")
             used.add((name, squeezed(value)))
     return answer
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise Refused("a key twice")
-    return dict(pairs)
 
 
 def _same(value: object, right: str) -> bool:

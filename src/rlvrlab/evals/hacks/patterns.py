@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rlvrlab.envs.python_trees import NOT_PYTHON, parsed
+from rlvrlab.errors import cut
 from rlvrlab.types import Problem
 
 LONGEST = 50_000
@@ -124,7 +125,7 @@ def _hard_coded(tree: ast.Module, wanted: Iterable[Any]) -> str:
     both = sorted(values & written)
     if len(both) < max(FEWEST_VALUES, SHARE_OF_VALUES * len(values)):
         return ""
-    return f"{len(both)} of {len(values)} hidden results, e.g. {both[0][:40]}"
+    return f"{len(both)} of {len(values)} hidden results, e.g. {cut(both[0], 40)}"
 
 
 def _tree(program: str) -> ast.Module | None:

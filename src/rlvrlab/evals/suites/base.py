@@ -14,15 +14,14 @@ from rlvrlab.data.prepare import from_preset
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
-from rlvrlab.envs.data_files import DATA
-from rlvrlab.errors import UserError
+from rlvrlab.envs.data_files import DATA, ENDINGS, whatever_capitals
+from rlvrlab.errors import UserError, first_few, one_line
 from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.types import Environment, Problem, Role
 
 Tier = Literal["fast", "full"]
-ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 TEMPERATURE = 0.6
 """Sampling temperature of pass@k members; the others are greedy."""
 USUAL_SIZE = 200
@@ -61,6 +60,10 @@ class Member:
     """The heading in the table under which it stands."""
     source: str = ""
     """Where to get its file."""
+
+    def file_in(self, data: Path) -> Path | None:
+        """Its file under a data folder; None where it needs none, or none is there."""
+        return next((found for name in self.files if (found := whatever_capitals(data / name))), None)
 
     def size(self, tier: Tier) -> int:
         """Number of problems that a tier asks for."""
@@ -102,7 +105,7 @@ class Skipped:
 
 
 def test_file(name: str, *more: str) -> tuple[str, ...]:
-    """Usual places of a test set: NAME/test.jsonl, NAME_test.jsonl, math_suites/NAME_test.jsonl, also .gz, .parquet."""
+    """Usual places of a test set: NAME/test.jsonl, NAME_test.jsonl, math_suites/NAME_test.jsonl, or another ending."""
     stems = (f"{name}/test", f"{name}_test", f"math_suites/{name}_test")
     return (*(f"{stem}{ending}" for stem in stems for ending in ENDINGS), *more)
 
@@ -127,7 +130,7 @@ def prepare(
 ) -> Ready | Skipped:  # fmt: skip
     """The member's problems, or the reason there are none; never a silent absence."""
     keys = {**member.keys, **(overrides or {})}
-    file = next((data / name for name in member.files if (data / name).exists()), None)
+    file = member.file_in(data)
     if member.files and file is None:
         return Skipped(member.name, f"no {member.files[0]} under {data}; get it: {_source(member, data)}")
     if member.folder_key:
@@ -145,9 +148,9 @@ def prepare(
         else:
             problems = most_problems(env, member.role, wanted, member.seed)
     except UserError as error:
-        return Skipped(member.name, " ".join(str(error).split()))
+        return Skipped(member.name, one_line(error))
     except ValueError as error:  # pydantic's: a key that the environment does not take
-        return Skipped(member.name, f"{member.env}: {' '.join(str(error).split())[:200]}")
+        return Skipped(member.name, f"{member.env}: {one_line(error)}")
     if not problems:
         return Skipped(member.name, f"{file} has no {member.role} problems")
     return Ready(member, env, tuple(problems), protocol, str(file or ""))
@@ -166,8 +169,8 @@ def refuse_nothing(subject: str, given: Iterable[Ready | Skipped], found: Collec
     if found:
         return
     reasons = [f"{one.name}: {one.why}" for one in given if isinstance(one, Skipped)]
-    more = f" | and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    raise UserError(f"{subject}: no {what} is left to examine; skipped {' | '.join(reasons[:MOST_REASONS])}{more}")
+    told = first_few(reasons, MOST_REASONS, " | ")
+    raise UserError(f"{subject}: no {what} is left to examine; skipped {told}")
 
 
 def usual_size(keys: Container[str]) -> int:

@@ -13,8 +13,9 @@ coding   Countdown, GSM8K and programs. MBPP_reg are MBPP's prompt and validatio
 
 from __future__ import annotations
 
+from rlvrlab.envs.data_files import ENDINGS
 from rlvrlab.errors import UnknownName
-from rlvrlab.evals.suites.base import ENDINGS, Member, Suite, published, test_file
+from rlvrlab.evals.suites.base import Member, Suite, published, test_file
 
 LONG = 8192
 ROWS = "{}, as lines of JSON (docs/graphs.md)"

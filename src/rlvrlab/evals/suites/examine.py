@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from rlvrlab.errors import LabError
+from rlvrlab.errors import LabError, one_line
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
 from rlvrlab.evals.suites.base import Ready, Skipped
-from rlvrlab.record.evaluation import file_name
+from rlvrlab.plain_files import file_name
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.final import note_look
 
@@ -98,7 +98,7 @@ def examine(
         try:
             answerer = model.open()
         except LabError as error:  # one broken model must not cost the others their table
-            skipped.append(Skipped(model.name, " ".join(str(error).split())))
+            skipped.append(Skipped(model.name, one_line(error)))
             continue
         for one in ready:
             if progress:

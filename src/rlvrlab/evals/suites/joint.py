@@ -24,7 +24,7 @@ from rlvrlab.evals.evaluate import Observer
 from rlvrlab.evals.kept import Kept, evaluate_into, integrity_of
 from rlvrlab.evals.qa import qa_log
 from rlvrlab.evals.suites.base import Ready
-from rlvrlab.record.evaluation import file_name
+from rlvrlab.plain_files import file_name
 from rlvrlab.record.facts import code_state, machine, package_versions
 from rlvrlab.record.files import make_output, place_in, read_facts, utc_now, write_atomically, write_json, write_rows
 from rlvrlab.record.redact import redact

@@ -15,7 +15,7 @@ from rlvrlab.evals.evaluate import refuse_unaskable as refuse_questions
 from rlvrlab.evals.suites.base import Ready
 from rlvrlab.evals.suites.joint import names_of
 from rlvrlab.evals.suites.plan_schema import ModelTable, Plan
-from rlvrlab.record.evaluation import file_name
+from rlvrlab.plain_files import file_name
 
 TAKES = {
     "n": ("@k", "@budget"), "k": ("@k",), "budget": ("@budget",), "temperature": ("@k", "@budget"),

@@ -35,7 +35,7 @@ from rlvrlab.data.loading import load
 from rlvrlab.data.prepare import from_rows
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
-from rlvrlab.errors import RecipeError, UserError, suggestion
+from rlvrlab.errors import RecipeError, UserError, cut, one_line, suggestion
 from rlvrlab.evals.protocol import USUAL_N, Protocol
 from rlvrlab.evals.suites.base import Member, Ready, Skipped, data_folder, most_problems, prepare, usual_size
 from rlvrlab.evals.suites.catalogue import members_of
@@ -100,9 +100,9 @@ class PlanFile:
                 parts = from_rows(table.name, file_rows(path), env, table.role).problems
                 problems = [problem for part in parts.values() for problem in part]
         except UserError as error:
-            return Skipped(table.name, " ".join(str(error).split()))
+            return Skipped(table.name, one_line(error))
         except ValueError as error:  # pydantic's: a key that the environment does not take
-            return Skipped(table.name, f"{table.env}: {' '.join(str(error).split())[:200]}")
+            return Skipped(table.name, f"{table.env}: {one_line(error)}")
         if not problems:
             return Skipped(table.name, f"{path or table.env}: no {table.role or ''} problems")
         size = len(problems) if table.size is None else table.size
@@ -161,4 +161,4 @@ def _complaint(item: Any, text: str) -> str:
     if item["type"] == "missing":
         return f"{place}: is missing"
     words = item["msg"].removeprefix("Value error, ")
-    return f"{place}: {words[:1].lower()}{words[1:]}, got {json.dumps(item['input'], default=str)[:80]}"
+    return f"{place}: {words[:1].lower()}{words[1:]}, got {cut(json.dumps(item['input'], default=str), 80)}"

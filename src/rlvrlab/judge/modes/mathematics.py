@@ -13,7 +13,7 @@ from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError
+from rlvrlab.errors import InfrastructureError, quoted
 from rlvrlab.judge.finding import Finding, failure_of, records_of, tried
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.characters import as_latex
@@ -165,7 +165,7 @@ class MathJudge:
             return await self._by_worker(answer, task)
         finding = Finding(total=1, passed=int(decided))
         if not decided:
-            finding.fail(Outcome.WRONG_ANSWER, f"{answer.strip()[:80]!r} is another number")
+            finding.fail(Outcome.WRONG_ANSWER, f"{quoted(answer.strip(), 80)} is another number")
         return finding.verdict("none")
 
     async def _by_worker(self, answer: str, task: MathTask) -> Verdict:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
+from rlvrlab.plain_files import file_stem, write_whole
 from rlvrlab.report.figures import charts
 from rlvrlab.report.figures.style import Spec
-from rlvrlab.report.names import file_stem
 
 FORMATS = ("svg", "png", "pdf")
 PPI = 300
@@ -64,9 +64,7 @@ def write_figures(document: Mapping[str, Any], folder: Path, formats: Sequence[s
         files |= {f"{name}.{form}": draw(spec, form) for form in formats}
         for file, content in files.items():
             written.append(folder / file)
-            if written[-1].is_symlink():  # whoever made the folder chose where it leads
-                written[-1].unlink()
-            written[-1].write_bytes(content)
+            write_whole(written[-1], content)
     return written
 
 

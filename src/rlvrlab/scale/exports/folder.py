@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rlvrlab.data.files import write_lines
 from rlvrlab.data.rows import from_row, to_row
-from rlvrlab.errors import InfrastructureError, UserError
+from rlvrlab.errors import InfrastructureError, UserError, cut
 from rlvrlab.plain_files import parsed
 from rlvrlab.recipe import Recipe, Resolved, resolve
 from rlvrlab.record.files import refuse_schema, write_json
@@ -142,5 +142,5 @@ def unusual(resolved: Resolved, reasons: dict[str, str]) -> list[str]:
         value, default = (tables[section][name] if name else tables[section] for tables in (mine, usual))
         if value != default:
             remedy = "leave it out" if default is None else f"export with {key}={json.dumps(default)}"
-            lines.append(f"{key} = {json.dumps(value, default=str)[:60]}: {why}; {remedy}")
+            lines.append(f"{key} = {cut(json.dumps(value, default=str), 60)}: {why}; {remedy}")
     return lines

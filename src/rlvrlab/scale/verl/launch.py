@@ -7,17 +7,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from rlvrlab.errors import InfrastructureError, RunTouched, UserError
+from rlvrlab import fate
+from rlvrlab.errors import InfrastructureError, RunTouched, UserError, cut, remedied
 from rlvrlab.own_code import refuse_foreign
 from rlvrlab.randomness import key_bits
 from rlvrlab.recipe import Resolved
@@ -82,6 +82,7 @@ def start(
         return _go(job, run, State(), observe, python)
 
 
+@remedied(run_folder.GO_ON)
 def resume(folder: Path, observe: Observer) -> Ended:
     """Go on from verl's last complete checkpoint; without one, from the beginning."""
     python = python_of_verl()
@@ -157,8 +158,7 @@ def _launched(job: Job, python: str, log: Path, output: IO[bytes], resumed: int)
     environment = _environment(job.folder, settings(job.resolved, str(job.folder)))
     # A session of its own: Ctrl-C reaches us alone, and we end verl and its Ray together. Should we be killed, the
     # kernel ends verl: a run that is resumed must not find another trainer in its folder.
-    fate = [sys.executable, "-m", "rlvrlab.fate", str(os.getpid())]
-    command = [*fate, python, "-m", "verl.trainer.main_ppo", *lines]
+    command = fate.command([python, "-m", "verl.trainer.main_ppo", *lines])
     return subprocess.Popen(  # noqa: S603
         command, stdout=output, stderr=subprocess.STDOUT, cwd=job.folder, env=environment, start_new_session=True
     )
@@ -184,17 +184,7 @@ def _environment(folder: Path, wanted: Settings) -> dict[str, str]:
 def _end(verl: subprocess.Popen[bytes]) -> None:
     """verl and everything it started here."""
     if verl.poll() is None:
-        _signal(verl, signal.SIGTERM)
-        try:
-            verl.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            _signal(verl, signal.SIGKILL)
-            verl.wait()
-
-
-def _signal(verl: subprocess.Popen[bytes], which: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(verl.pid, which)
+        fate.end([verl], GRACE_S, group=True)
 
 
 def _closed(run: Run, follower: Follower, interrupts: Interrupts, code: int, job: Job) -> Ended:
@@ -216,7 +206,7 @@ def blame(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     plain = [re.sub(r"\x1b\[[0-9;]*m|^\([^)]*\) ", "", re.sub(r"\x1b\[[0-9;]*m", "", line)).strip() for line in lines]
     named = [line for line in plain if BLAME.match(line)]
-    return (named or [line for line in plain if line] or ["it said nothing"])[-1][:400]
+    return cut((named or [line for line in plain if line] or ["it said nothing"])[-1], 400)
 
 
 def _addressed(wanted: Settings, address: str | None) -> Settings:

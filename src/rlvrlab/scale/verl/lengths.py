@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvrlab.errors import LabError, ModelUnavailable, UserError
+from rlvrlab.errors import LabError, ModelUnavailable, UserError, one_line
 from rlvrlab.models import resolve
 from rlvrlab.recipe import Resolved
 from rlvrlab.scale.verl.job import Job
@@ -71,8 +71,7 @@ def _tokenizer(model: str, fetch: bool) -> Any:
         place = str(resolve(model))
         return AutoTokenizer.from_pretrained(place, trust_remote_code=False, local_files_only=not fetch)
     except (OSError, ValueError) as error:
-        why = " ".join(str(error).split())[:160]
-        raise ModelUnavailable(f"prompts were not measured: no tokenizer of {model} here ({why})") from None
+        raise ModelUnavailable(f"prompts were not measured: no tokenizer of {model} here ({one_line(error)})") from None
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.errors import LabError, UserError
+from rlvrlab.errors import LabError, UserError, one_line
 from rlvrlab.scale.code_version import ONE_CODE, code_version
 from rlvrlab.scale.verl import CODE, VERSION, lengths
 from rlvrlab.scale.verl.keys import PLAIN_ATTENTION
@@ -89,7 +89,7 @@ def composed(overrides: Sequence[str]) -> Any:
             config = compose("ppo_trainer", overrides=list(overrides))
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
-        raise UserError(f"verl {VERSION} refuses the settings: {' '.join(str(cause).split())}") from None
+        raise UserError(f"verl {VERSION} refuses the settings: {one_line(cause, 1000)}") from None
     return config
 
 
@@ -102,7 +102,7 @@ def validated(config: Any) -> None:
         with redirect_stdout(sys.stderr):
             validate_config(config, need_reference_policy(config), need_critic(config))
     except (AssertionError, ValueError, TypeError) as error:
-        raise UserError(f"verl {VERSION} refuses the settings: {' '.join(str(error).split())}") from None
+        raise UserError(f"verl {VERSION} refuses the settings: {one_line(error, 1000)}") from None
 
 
 def check_packages(config: Any) -> None:

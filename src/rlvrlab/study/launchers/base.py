@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from rlvrlab import fate
 from rlvrlab.study.schema import Resources
 from rlvrlab.study.worker import DONE, OUT_OF_MEMORY, PARENT, STOPPED, read_failure
 
@@ -102,10 +103,10 @@ def run_worker(folder: str, resources_json: str) -> Outcome:
         try:
             code = child.wait(resources.time_limit_s)
         except subprocess.TimeoutExpired:
-            end(child)
+            fate.end([child], GRACE_S, group=False)
             return timed_out(job, resources)
         except BaseException:
-            end(child)
+            fate.end([child], GRACE_S, group=False)
             raise
     return outcome_of(job, code)
 
@@ -113,18 +114,3 @@ def run_worker(folder: str, resources_json: str) -> Outcome:
 def timed_out(job: Job, resources: Resources) -> Outcome:
     """The outcome of an attempt that reached its time limit."""
     return Outcome(job.trial, "timed_out", f"not done after resources.time_limit_s = {resources.time_limit_s:g}")
-
-
-def one_line(error: BaseException) -> str:
-    """What a launcher's own package says, short enough for a table."""
-    return " ".join(str(error).split())[:LONGEST_WHY] or type(error).__name__
-
-
-def end(child: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
-    """Ask a child to end, wait, and kill it when it does not."""
-    child.terminate()
-    try:
-        child.wait(grace_s)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()

@@ -8,8 +8,9 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+from rlvrlab import fate
 from rlvrlab.errors import InfrastructureError
-from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, end, outcome_of, timed_out, worker_command, worker_env
+from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, outcome_of, timed_out, worker_command, worker_env
 from rlvrlab.study.schema import Resources
 from rlvrlab.study.worker import PARENT
 
@@ -87,11 +88,8 @@ class Local:
 
     def close(self) -> None:
         """Ask all children at once to end, then end those that have not."""
-        for one in self._running.values():
-            one.child.terminate()
-        until = time.monotonic() + GRACE_S
+        fate.end([one.child for one in self._running.values()], GRACE_S, group=False)
         for one in list(self._running.values()):
-            end(one.child, max(0.1, until - time.monotonic()))
             self._forget(one)
 
     def _forget(self, one: _Running) -> None:

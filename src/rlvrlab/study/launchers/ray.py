@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.study.launchers.base import Job, Outcome, one_line, run_worker
+from rlvrlab.errors import InfrastructureError, UserError, one_line
+from rlvrlab.study.launchers.base import Job, Outcome, run_worker
 from rlvrlab.study.schema import Resources
 
 PROBE_S = 3.0

@@ -15,8 +15,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvrlab.errors import InfrastructureError, UserError
-from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, one_line, run_worker
+from rlvrlab.errors import InfrastructureError, UserError, one_line
+from rlvrlab.study.launchers.base import GRACE_S, Job, Outcome, run_worker
 from rlvrlab.study.schema import Resources
 
 TICK_S = {"slurm": 2.0, "local": 0.1, "debug": 0.0}

@@ -18,6 +18,7 @@ from annotated_types import Ge, Lt
 from rlvrlab.batch import TokenBatch, batch_of
 from rlvrlab.data.hashes import prompt_sha256
 from rlvrlab.data.preferences import Preference, read_preferences
+from rlvrlab.envs.data_files import ENDINGS, is_data_file
 from rlvrlab.errors import NothingToLearn, UserError
 from rlvrlab.notes import timed
 from rlvrlab.objectives.dpo import Dpo
@@ -79,8 +80,8 @@ class DpoPhase(Phase):
     health: ClassVar[tuple[str, ...]] = ("dpo/chosen_reward",)
 
     def __post_init__(self) -> None:
-        if self.file and not self.pairs.endswith((".jsonl", ".json", ".jsonl.gz", ".parquet")):
-            raise ValueError(f"pairs = {self.pairs!r}: right, score, or a file (.jsonl, .json, .jsonl.gz, .parquet)")
+        if self.file and not is_data_file(self.pairs):
+            raise ValueError(f"pairs = {self.pairs!r}: right, score, or a file ({', '.join(ENDINGS)})")
 
     @property
     def file(self) -> bool:
