@@ -14,7 +14,7 @@ from sources import SOURCE, files, nodes
 
 LAYERS = (
     {
-        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "shares", "replicas"),
         *("http_client", "http_server", "http_messages", "http_access", "http_door", "http_json"),
         *("notes", "fate", "fingerprint", "extras", "matching", "plain_files", "own_code"),
     },

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from rlvrlab import plain_files
 from rlvrlab.api.recipes import RecipeLike, is_toml_text, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
-from rlvrlab.api.shown import frame, html_table, share
+from rlvrlab.api.shown import frame, html_table
 from rlvrlab.api.stopped import tell_kept
 from rlvrlab.cli.eval import AnswersBar
 from rlvrlab.cli.examined import AT_ONCE, name_of, problems_of, subject_of_recipe
@@ -29,6 +29,7 @@ from rlvrlab.recipe.shipped import ENDING, files, named_file
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import place_in
 from rlvrlab.record.final import checkpoint_words, split_run
+from rlvrlab.shares import percent
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of
 from rlvrlab.types import Role
@@ -106,13 +107,13 @@ class Evaluation:
         return fspath(self.folder)
 
     def __repr__(self) -> str:
-        shown = share(self.accuracy, *self.interval)
+        shown = percent(self.accuracy, *self.interval)
         return f"Evaluation({self.data}, {self.protocol}, {self.checkpoint}, {self.problems} problems: {shown})"
 
     def _repr_html_(self) -> str:
         parts = {self.data: self.metrics} | (self.by_skill if len(self.by_skill) > 1 else {})
         keys = ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")
-        rows = [(name, m["problems"], share(*(m[key] for key in keys))) for name, m in parts.items()]
+        rows = [(name, m["problems"], percent(*(m[key] for key in keys))) for name, m in parts.items()]
         return html_table(
             f"{self.data} · {self.protocol} · {self.checkpoint}", ("", "problems", "accepted@1 [95 %]"), rows
         )

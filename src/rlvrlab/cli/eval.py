@@ -20,6 +20,7 @@ from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
 from rlvrlab.own_code import named_by_folder
 from rlvrlab.registry import name_own
+from rlvrlab.shares import percent
 from rlvrlab.types import Environment
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ class AnswersBar:
         known = [one.verdict.correct for one in batch if one.verdict.correct is not None]
         self._judged, self._solved = self._judged + len(known), self._solved + sum(known)
         self._unjudged += len(batch) - len(known)
-        share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
+        share = f"accepted {percent(self._solved / max(1, self._judged))}"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
         self._alive()

@@ -18,6 +18,7 @@ from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError
 from rlvrlab.own_code import named_by_folder
+from rlvrlab.shares import cell, hundredths
 
 if TYPE_CHECKING:
     from rlvrlab.engines.openai.launch import Fleet
@@ -212,11 +213,11 @@ def _show(joint: Joint, page: Path) -> None:
     rows = []
     for name, one in joint.kept.items():
         m = one.metrics
-        share, low, high = (_percent(m[f"accepted_at_1{end}"]) for end in ("", "_low", "_high"))
+        share = cell(*(m[f"accepted_at_1{end}"] for end in ("", "_low", "_high")))
         more = [f"{key} {_percent(m[key])}" for key in m if key.startswith("pass@") and key[5:].isdigit()]
         more += [f"solved {_percent(m['solved_at_budget'])}"] if "solved_at_budget" in m else []
         rows.append([
-            name, str(m["problems"]), f"{share} [{low}, {high}]", _percent(m["pass_ratio_mean"]),
+            name, str(m["problems"]), share, _percent(m["pass_ratio_mean"]),
             _percent(m.get("exec_success_rate")), _percent(m.get("recovery_rate")), f"{m['avg_gen_tokens']:.1f}",
             f"{m['throughput']:.2f}" if "throughput" in m else "–", f"{m['unjudged']:.0f}", ", ".join(more),
         ])  # fmt: skip
@@ -234,4 +235,4 @@ def _show(joint: Joint, page: Path) -> None:
 
 
 def _percent(value: Any) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
+    return "–" if value is None else hundredths(value)

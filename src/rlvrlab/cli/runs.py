@@ -18,7 +18,7 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.errors import UserError
-from rlvrlab.report.story.part import bracket
+from rlvrlab.shares import cell
 
 if TYPE_CHECKING:
     from rlvrlab.report.runs import Entry
@@ -161,7 +161,7 @@ def steps_of(entry: Entry) -> str:
 def share_of(entry: Entry) -> str:
     """Accuracy with its interval in per cent, as `63.3 [50.7, 74.4]`."""
     metric = entry.metric
-    return f"{100 * metric['accuracy']:.1f}{bracket(metric.get('low'), metric.get('high'), 100, 1)}" if metric else ""
+    return cell(metric["accuracy"], metric.get("low"), metric.get("high")) if metric else ""
 
 
 def tokens_of(entry: Entry) -> str:

@@ -16,7 +16,7 @@ from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
 from rlvrlab.errors import RunError
-from rlvrlab.report.story.part import share_words
+from rlvrlab.shares import share_words
 
 NUMBER, COURSE = 11, 40
 """Columns of a number with the gap beside it, and of the course of a metric where there is room."""

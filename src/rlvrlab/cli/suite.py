@@ -21,6 +21,7 @@ from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.shares import cell, difference, hundredths
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -246,7 +247,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         if compared:
             least = max(cell.versus.detectable or 0.0 for cell in examined.cells if cell.versus)
             words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."
-            words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
+            words += f" Differences under {hundredths(least, 0)} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))
     for one in examined.skipped:
         console.print(Text(printable(f"skipped {one.name}: {one.why}"), "yellow"))
@@ -278,12 +279,12 @@ def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
             yield [Text(first.group, "dim")]
         before = first.group
         texts = [member, first.metric.removeprefix("accepted"), str(first.problems)]
-        for cell in (cells[member, model] for model in models):
-            text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
-            if cell.versus is not None:
-                text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
-            if cell.unjudged:
-                low, high = (100 * bound for bound in cell.bounds)
-                text += f"\n{cell.unjudged} unjudged: {low:.1f} to {high:.1f}"
+        for one in (cells[member, model] for model in models):
+            text = cell(one.value, one.low, one.high)
+            if one.versus is not None:
+                text += f"\nΔ {difference(one.versus.mean)}{'*' if one.significant else ''}"
+            if one.unjudged:
+                low, high = map(hundredths, one.bounds)
+                text += f"\n{one.unjudged} unjudged: {low} to {high}"
             texts.append(text)
         yield list(map(Text, texts))

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli import printing
-from rlvrlab.report.story.part import bracket
+from rlvrlab.shares import difference, percent
 
 if TYPE_CHECKING:
     from rlvrlab.evals.compare import Row
@@ -83,7 +83,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
     if metrics["unjudged"]:
         bad = f", {metrics['bad_tasks']:.0f} of them bad tasks" if metrics.get("bad_tasks") else ""
         bounds = [
-            f"{words} between {100 * metrics[key + WRONG]:.1f} % and {100 * metrics[key + RIGHT]:.1f} %"
+            f"{words} between {percent(metrics[key + WRONG])} and {percent(metrics[key + RIGHT])}"
             for key, words in BOUNDED
             if f"{key}{WRONG}" in metrics and not (several and key == "accepted_at_1")
         ]
@@ -114,17 +114,16 @@ def comparison_table(title: str, rows: Sequence[Row]) -> Table:
     for row in rows:
         scale, digits = (1.0, 2) if row.what in PLAIN else (100.0, 1)
         d = row.difference
-        low, mean, high = (f"{scale * value:+.{digits}f}" for value in (d.low, d.mean, d.high))
         better = (d.mean > 0) != (row.what in LESS_IS_BETTER)
         style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
         before, after, least = (
-            "–" if value is None else f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable)
+            "–" if value is None else f"{scale * value:z.{digits}f}" for value in (row.before, row.after, d.detectable)
         )
-        difference = Text(f"{mean} [{low}, {high}]", style)
-        lines.append([row.what, before, after, difference, d.p_words, least, row.verdict])
+        moved = Text(difference(d.mean, d.low, d.high, scale, digits), style)
+        lines.append([row.what, before, after, moved, d.p_words, least, row.verdict])
     head = (title, "before", "after", "difference [95 %]", "p", "MDE", "")
     return printing.table(head, lines, padding=(0, 1, 0, 0))
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:
-    return f"{100 * metrics[key]:.1f} %{bracket(metrics.get(f'{key}_low'), metrics.get(f'{key}_high'), 100, 1)}"
+    return percent(metrics[key], metrics.get(f"{key}_low"), metrics.get(f"{key}_high"))

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, proportion
+from rlvrlab.evals.statistics import estimate, proportion
+from rlvrlab.shares import check_k, pass_at_k, pass_hat_k
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))

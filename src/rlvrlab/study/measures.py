@@ -13,6 +13,7 @@ from typing import Any
 from rlvrlab.evals.compare import MEASURES as COMPARED
 from rlvrlab.evals.compare import first_turns, pass_at
 from rlvrlab.record.evaluation import Stored
+from rlvrlab.shares import difference, hundredths
 from rlvrlab.study.schema import Suite
 
 MEASURES = tuple(COMPARED)
@@ -64,14 +65,13 @@ def of_shares(compared: Mapping[str, Any]) -> bool:
 
 def difference_words(mean: float, low: float, high: float, share: bool) -> str:
     """`+1.5 [−2.7, +5.6] points` for shares, `+12.000 [−3.000, +27.000]` in a metric's own unit."""
-    scale, digits, unit = (100, 1, " points") if share else (1, 3, "")
-    mean_words, low_words, high_words = (f"{scale * one:+.{digits}f}" for one in (mean, low, high))
-    return f"{mean_words} [{low_words}, {high_words}]{unit}".replace("-", "−")
+    words = f"{difference(mean, low, high)} points" if share else difference(mean, low, high, 1, 3)
+    return words.replace("-", "−")
 
 
 def size_words(size: float, share: bool) -> str:
     """`6.0 points` for shares, `0.0595` in a metric's own unit."""
-    return f"{100 * size:.1f} points" if share else f"{size:.3g}"
+    return f"{hundredths(size)} points" if share else f"{size:.3g}"
 
 
 def direction(metric: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rlvrlab.errors import RecipeError
 from rlvrlab.report.gather.stages import FINAL
+from rlvrlab.shares import hundredths
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.load import StudyFile
@@ -179,8 +180,8 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
     reach = planned_reach(seeds, problems, study.seed_spread, alpha, rule.paired)
     asked = " + ".join(str(count) for _, count in problems)
     words = f"{seeds} seed{'s' if seeds > 1 else ''} × {asked} problems, {arms} arms: "
-    what = f"a true difference of {100 * reach:.1f} points is" if reach < 1 else "no true difference, however large, is"
-    words += f"{what} shown 4 times out of 5"
+    size = f"a true difference of {hundredths(reach)} points" if reach < 1 else "no true difference, however large,"
+    words += f"{size} is shown 4 times out of 5"
     if seeds == 1:
         return f"{words}; one seed says nothing about other seeds"
     words += f", if seeds scatter by {100 * study.seed_spread:g} points (seed_spread)"

@@ -17,6 +17,7 @@ from rlvrlab.report.gather.overview import alarms
 from rlvrlab.report.gather.rollouts import Answers
 from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, section
 from rlvrlab.report.run_record import METRICS, RunRecord
+from rlvrlab.shares import about, hundredths
 
 NOT_RECORDED = "not recorded"
 
@@ -67,7 +68,8 @@ def signal(run: RunRecord, answers: Answers) -> Section | None:
 
 def signal_section(points: list[Fact], of: str, opening: str, source: str, stack: Sequence[Fact] = ()) -> Section:
     """Points (accuracy across, variance up) over the zone in which a policy learns; `of`: what a point stands for."""
-    note = f"{opening} The useful zone: {IDEAL[0]:.0%} to {IDEAL[1]:.0%} right, variance above {USEFUL_VARIANCE:g}."
+    zone = f"{hundredths(IDEAL[0], 0)} to {about(IDEAL[1])} right"
+    note = f"{opening} The useful zone: {zone}, variance above {USEFUL_VARIANCE:g}."
     data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": list(stack), "of": of}
     return section("signal", "signal", "Signal", data, source, note)
 
@@ -113,7 +115,7 @@ def cost(run: RunRecord) -> Section | None:
         ("judge seconds in training", sum(judging) if judging else None, "s", judged),
     ]
     spent = profile_of([line.row for line in run.metrics])
-    told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{one.share:.0%} of its steps") for one in spent]
+    told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{about(one.share)} of its steps") for one in spent]
     rows = [
         {"name": name, "value": rounded(value, 9), "unit": unit, "how": how, "from": place(METRICS)}
         for name, value, unit, how in told
