@@ -25,8 +25,8 @@ from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
 from rlvrlab.evals.statistics import holm
-from rlvrlab.shares import pass_at_k
 from rlvrlab.recipe import Resolved, load_recipe
+from rlvrlab.shares import pass_at_k
 from rlvrlab.student import t_tails
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import bare_steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -96,9 +95,10 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
             "name a plan, e.g. `rlvr phase0 phase0_coding`, or a file of your own; docs/phase0.md has its keys"
         )
     from rlvrlab.recipe.shipped import plan_file
+    from rlvrlab.record.files import stamp_now
 
     read = read_plan(plan_file(file))
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+    stamp = stamp_now()
     return read, output or Path(read.plan.output) / f"{read.plan.name}_{stamp}"
 
 
@@ -155,8 +155,8 @@ def _fleet(model: ModelTable) -> Fleet | None:
 @contextmanager
 def _answerer(model: ModelTable, fleet: Fleet | None, run: tuple[Path, str] | None) -> Iterator[Answerer]:
     """Who answers: servers started for it, servers that are there, or a run's policy in this process."""
-    from rlvrlab.cli.examined import AT_ONCE, served
-    from rlvrlab.evals.answering import EngineAnswerer
+    from rlvrlab.cli.examined import served
+    from rlvrlab.evals.answering import AT_ONCE, EngineAnswerer
 
     asked = {
         "servers": model.servers, "model": model.name, "key_env": model.key_env, "concurrency": model.concurrency,

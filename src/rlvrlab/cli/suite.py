@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,6 +20,7 @@ from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError
+from rlvrlab.record.files import STAMP, stamp_now
 from rlvrlab.shares import cell, difference, hundredths
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
             show_contamination(models, prepared, left_out, chat, options["as_json"])
             return
         # Beside the other evaluations that belong to no run; the time keeps two examinations apart.
-        stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+        stamp = stamp_now()
         output = options["output"] or Path("evaluations") / f"suite_{file_name(name)}_{options['tier']}_{stamp}"
         examined = _examined(models, prepared, left_out, output, options, stack)
     if options["as_json"]:
@@ -231,7 +231,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
     console = Console()
     if examined.cells:
         # Run folders without their time stamp, where that still tells them apart.
-        short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
+        short = [printable(re.sub(rf"_{STAMP}_([0-9a-f]{{4}})[0-9a-f]{{4}}$", r" \1", name)) for name in models]
         bare = [name.rpartition(" ")[0] or name for name in short]
         head = [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
         look: dict[str, Any] = {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli import printing
+from rlvrlab.evals.metrics import COSTS
 from rlvrlab.shares import difference, percent
 
 if TYPE_CHECKING:
@@ -31,17 +32,16 @@ SHARES = (
 )
 NUMBERS = (
     ("avg_entropy", "mean token entropy (nats)", "{:.3f}"),
-    ("avg_gen_tokens", "tokens per answer", "{:.1f}"),
-    ("cost_per_solved_tokens", "tokens per solved problem", "{:.1f}"),
-    ("cost_per_solved_judge_time", "judge seconds per solved problem", "{:.2g}"),
-    ("p50_judge_time", "judge seconds, median", "{:.2g}"),
-    ("p95_judge_time", "judge seconds, 95th percentile", "{:.2g}"),
+    ("avg_gen_tokens", COSTS["avg_gen_tokens"], "{:.1f}"),
+    ("cost_per_solved_tokens", COSTS["cost_per_solved_tokens"], "{:.1f}"),
+    ("cost_per_solved_judge_time", COSTS["cost_per_solved_judge_time"], "{:.2g}"),
+    ("p50_judge_time", COSTS["p50_judge_time"], "{:.2g}"),
+    ("p95_judge_time", COSTS["p95_judge_time"], "{:.2g}"),
     ("spent_tokens", "tokens spent", "{:.0f}"),
     ("spent_judge_s", "judge seconds spent", "{:.3g}"),
     ("spent_wall_s", "seconds spent", "{:.3g}"),
-    ("throughput", "answers per second", "{:.1f}"),
+    ("throughput", COSTS["throughput"], "{:.1f}"),
 )
-LESS_IS_BETTER = ("truncated",)
 
 
 WRONG, RIGHT = "_if_unjudged_wrong", "_if_unjudged_right"
@@ -108,7 +108,7 @@ def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def comparison_table(title: str, rows: Sequence[Row]) -> Table:
     """before, after, their difference with its interval, p, and what could have been seen at all."""
-    from rlvrlab.evals.compare import PLAIN
+    from rlvrlab.evals.compare import LESS_IS_BETTER, PLAIN
 
     lines: list[list[object]] = []
     for row in rows:

@@ -95,8 +95,10 @@ ANYWAY = "--anyway, in Python anyway=True"
 NOT_SHOWN = "not shown: the interval includes zero, so a difference is neither shown nor ruled out."
 MOST_SETTINGS = 12
 """Settings that differ are shown up to this number."""
-PLAIN = ("gen_tokens", "avg_entropy")
-"""Measures that are no shares, and neither good nor bad when they move."""
+PLAIN = {"gen_tokens": "tokens", "avg_entropy": "nats"}
+"""Measures that are no shares, with their units; by themselves neither good nor bad when they move."""
+LESS_IS_BETTER = frozenset({"truncated"})
+"""Measures whose fall is good."""
 
 
 @dataclass(frozen=True)

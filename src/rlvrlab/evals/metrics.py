@@ -74,6 +74,18 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
+COSTS = {
+    "avg_gen_tokens": "tokens per answer",
+    "cost_per_solved_tokens": "tokens per solved problem",
+    "cost_per_solved_judge_time": "judge seconds per solved problem",
+    "avg_judge_time": "judge seconds, mean",
+    "p50_judge_time": "judge seconds, median",
+    "p95_judge_time": "judge seconds, 95th percentile",
+    "throughput": "answers per second",
+}
+"""What answers cost, by the names of the numbers, in the words of terminal and page."""
+
+
 def card_columns(known: Collection[str]) -> tuple[str, ...]:
     """The shares that tell most of a policy, in order: of answers that are run, how many ran to their end and how many
     are no program at all; of others, how many had the demanded form."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rlvrlab.evals.compare import LESS_IS_BETTER, PLAIN, first_turns, pass_at
 from rlvrlab.evals.compare import MEASURES as COMPARED
-from rlvrlab.evals.compare import first_turns, pass_at
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.shares import difference, hundredths
 from rlvrlab.study.schema import Suite
@@ -19,8 +19,6 @@ from rlvrlab.study.schema import Suite
 MEASURES = tuple(COMPARED)
 COSTS = "cost"
 COST_UNITS = {"tokens": "tokens", "answers": "answers", "seconds": "seconds"}
-LESS_IS_BETTER = {"truncated", "gen_tokens", "avg_entropy"}
-UNITS = {"gen_tokens": "tokens", "avg_entropy": "nats"}
 _PASS = re.compile(r"pass@([1-9]\d{0,4})", re.ASCII)
 Scores = dict[str, dict[str, float]]
 """Measure -> problem -> score."""
@@ -54,8 +52,9 @@ def describe(metric: str) -> dict[str, str]:
     suite, _, measure = metric.partition(".")
     if suite == COSTS:
         return {"suite": "", "measure": measure, "better": "lower", "unit": COST_UNITS[measure]}
-    better = "lower" if measure in LESS_IS_BETTER else "higher"
-    return {"suite": suite, "measure": measure, "better": better, "unit": UNITS.get(measure, "share")}
+    # Tokens and entropy are neither good nor bad; a rule that names them all the same asks for less, as of a cost.
+    better = "lower" if measure in LESS_IS_BETTER or measure in PLAIN else "higher"
+    return {"suite": suite, "measure": measure, "better": better, "unit": PLAIN.get(measure, "share")}
 
 
 def of_shares(compared: Mapping[str, Any]) -> bool:

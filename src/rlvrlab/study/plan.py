@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import RecipeError
+from rlvrlab.evals.protocol import USUAL_SIZE
+from rlvrlab.record.files import duration
 from rlvrlab.report.gather.stages import FINAL
 from rlvrlab.shares import hundredths
 from rlvrlab.study.board import Board
@@ -16,7 +18,7 @@ from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import is_cost, suite_of
 from rlvrlab.study.power import planned_reach
 from rlvrlab.study.prices import Prices
-from rlvrlab.study.schema import USUAL_SIZE, Stage
+from rlvrlab.study.schema import Stage
 from rlvrlab.study.select import level
 
 
@@ -88,7 +90,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     total, processes = plan.plain()["total"], file.study.resources.processes
     words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
     if cost and total["seconds"] is not None:
-        seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
+        seconds, at_once = duration(total["seconds"]), duration(total["seconds"] / processes)
         words += f"; about {seconds} with their evaluations, {at_once} with {processes} at once"
     last = "test problems are asked once, at the end; nothing is chosen from that"
     asked = [last] if plan.stages and plan.stages[-1].kind == FINAL else []
@@ -188,9 +190,3 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
     if 0 < rule.margin < reach:
         words += f"; equivalence within {100 * rule.margin:g} points cannot be shown at this size"
     return words
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

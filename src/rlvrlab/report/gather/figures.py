@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
 from rlvrlab.record.faster import advice
+from rlvrlab.record.files import read_time
 from rlvrlab.record.profile import profile_of, whole_seconds
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
@@ -140,12 +140,10 @@ def _sampled(run: RunRecord) -> tuple[float, float, float]:
 
 def _beside_steps(run: RunRecord, seconds: float) -> list[tuple[str, float, str, str]]:
     """What a run took besides its steps; unknown while it runs, and after a resume, whose pause is no work."""
-    times = [run.info.get(end) for end in ("started", "ended")]
+    started, ended = (read_time(run.info.get(end)) for end in ("started", "ended"))
     if run.status == "running" or any(line.row.get("kind") == "resume" for line in run.events):
         return []
-    try:
-        started, ended = (datetime.fromisoformat(str(time)) for time in times)
-    except ValueError:
+    if started is None or ended is None:
         return []
     rest = max(0.0, (ended - started).total_seconds() - seconds)
     return [("before, between and after the steps", rest, "s", "from started to ended (whole seconds) − steps")]
