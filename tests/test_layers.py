@@ -153,7 +153,7 @@ def heavy(found: list[Import]) -> list[str]:
     ]
     inside, table = (
         f"rlvrlab.{MAY_BE_HEAVY.replace('/', '.')}",
-        ("Hf", "table.Hf", "config.HfConfig", "config.EMBEDDED"),
+        ("Hf", "table.Hf", *(f"config.{name}" for name in ("HfConfig", "EMBEDDED", "ALL_LINEAR", "alpha_of"))),
     )
     return [
         f"{one.file}:{one.line}: {one.target} at module level"
