@@ -23,11 +23,11 @@ from statistics import median
 import torch
 
 from rlvrlab.engines.hf import Hf, store
-from rlvrlab.engines.openai.adapter_files import TENSORS
 from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
 from rlvrlab.engines.openai.delivery import Adapter, send_adapter
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
+from rlvrlab.models.tensors import ADAPTER_TENSORS
 from rlvrlab.recipe.schema import Optimizer
 
 
@@ -43,7 +43,7 @@ def written(home: Path, model: str, rank: int, count: int) -> list[Adapter]:
                     parameter.normal_(std=0.001)
         folder = home / f"policy-{version}-0a1b2c3d"
         store.export_adapter(folder, engine.peft)
-        made.append(Adapter(folder.name, folder, cache.sha256(folder / TENSORS)))
+        made.append(Adapter(folder.name, folder, cache.sha256(folder / ADAPTER_TENSORS)))
     return made
 
 
@@ -66,7 +66,7 @@ async def times(url: str, door_url: str, adapters: list[Adapter]) -> dict[str, f
         await door.request("/forget", {"name": adapter.name})
     await host.close()
     await door.close()
-    size = (adapters[0].folder / TENSORS).stat().st_size
+    size = (adapters[0].folder / ADAPTER_TENSORS).stat().st_size
     return {"megabytes": round(size / 1e6, 1), **{key: round(median(all_of), 4) for key, all_of in taken.items()}}
 
 

@@ -14,7 +14,7 @@ from sources import SOURCE, files, nodes
 
 LAYERS = (
     {
-        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "replicas"),
+        *("__init__", "types", "errors", "registry", "batch", "randomness", "student", "shares", "replicas"),
         *("http_client", "http_server", "http_messages", "http_access", "http_door", "http_json"),
         *("notes", "fate", "fingerprint", "extras", "matching", "plain_files", "own_code"),
     },
@@ -153,7 +153,7 @@ def heavy(found: list[Import]) -> list[str]:
     ]
     inside, table = (
         f"rlvrlab.{MAY_BE_HEAVY.replace('/', '.')}",
-        ("Hf", "table.Hf", "config.HfConfig", "config.EMBEDDED"),
+        ("Hf", "table.Hf", *(f"config.{name}" for name in ("HfConfig", "EMBEDDED", "ALL_LINEAR", "alpha_of"))),
     )
     return [
         f"{one.file}:{one.line}: {one.target} at module level"

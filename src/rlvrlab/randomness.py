@@ -21,6 +21,16 @@ def key_bits(*key: object) -> int:
     return int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=16).digest(), "little")
 
 
+def plain_seed(*key: object) -> int:
+    """31 bits of a key, for what takes a seed of its own: servers, verl, other people's generators."""
+    return key_bits(*key) % 2**31
+
+
+def problem_name(kind: str, *key: object, digits: int = 16) -> str:
+    """`gsm8k:0123456789abcdef`: a kind of problems, and what tells one from the others of its kind."""
+    return f"{kind}:{f'{key_bits(*key):032x}'[:digits]}"
+
+
 def generator(*key: object) -> np.random.Generator:
     """A generator for exactly this purpose."""
     return np.random.Generator(np.random.Philox(key=key_bits(*key)))

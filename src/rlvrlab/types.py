@@ -31,6 +31,8 @@ TESTS_LEFT_OUT = "tests_left_out"
 """Key of a problem's meta: how many of its tests the environment's own limit leaves out."""
 RULES = "rules"
 """Key of a problem's meta: by name, whether a rule that looks at little of the question would be right."""
+KEY_ENV = "RLVR_API_KEY"
+"""Environment variable with the key of servers that sample, where no other is named."""
 ONLY_OUTCOME = "only_outcome"
 """Key of a problem's meta: only whether an answer is right counts, so a test that ends its program is the last."""
 Positive = Annotated[float, Gt(0)]

@@ -24,8 +24,9 @@ from spending import MACHINE, WORK, from_start, pretrained
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import evaluate
 from rlvrlab.evals.protocol import eval_at_1, eval_at_k
-from rlvrlab.evals.statistics import holm, pass_at_k
+from rlvrlab.evals.statistics import holm
 from rlvrlab.recipe import Resolved, load_recipe
+from rlvrlab.shares import pass_at_k
 from rlvrlab.student import t_tails
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.loop import bare_steps

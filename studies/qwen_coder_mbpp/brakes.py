@@ -16,7 +16,8 @@ import numpy as np
 from mbpp_tables import MEASURES, SAMPLES, Measure, first_last, interval, label, markdown, points
 
 from rlvrlab.batch import Floats
-from rlvrlab.evals.statistics import compare, pass_at_k
+from rlvrlab.evals.statistics import compare
+from rlvrlab.shares import pass_at_k
 
 RESULTS = Path(__file__).parent / "results"
 FIRST = "round1_"

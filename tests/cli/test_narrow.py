@@ -63,7 +63,7 @@ def test_folding_loses_nothing(text: str, width: int) -> None:
 
 def test_headings_stand_in_several_lines_over_figures_and_are_never_cut() -> None:
     head = ("skill level", "problems", "accuracy", "variance", "mixed groups", "cut off", "in form")
-    row = ("a_skill –", 100, "100 % [97, 100]", "0.00 [0.00, 0.49]", "100 % [97, 100]", "100%", "100%")
+    row = ("a_skill –", 100, "100 % [97, 100]", "0.00 [0.00, 0.49]", "100 % [97, 100]", "100 %", "100 %")
     told = narrow(table(head, [row]))
     words = {word for heading in head for word in heading.split()}
     assert words <= set(told.split()) and max(map(len, told.splitlines())) <= 80

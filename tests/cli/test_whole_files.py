@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rlvrlab.cli.examined import problems_of, subject_of
-from rlvrlab.evals.suites.base import USUAL_SIZE
+from rlvrlab.evals.protocol import USUAL_SIZE
 from rlvrlab.evals.suites.plan_file import plan_from_text
 
 ROWS = USUAL_SIZE + 7

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from rlvrlab.engines.openai.adapter_files import TENSORS, Announced, check_tensors
+from rlvrlab.engines.openai.adapter_files import Announced, check_tensors
 from rlvrlab.errors import UserError
+from rlvrlab.models.tensors import ADAPTER_TENSORS
 
 DIGEST = "0" * 64
 CONFIG = {"peft_type": "LORA", "r": 4, "auto_mapping": None, "target_modules": ["q_proj"]}
@@ -67,7 +68,7 @@ def test_sizes_digests_and_settings_are_checked(change: dict[str, Any], words: s
 
 def test_a_header_that_describes_every_byte_is_taken(tmp_path: Path) -> None:
     pair = {"b": entry(24, 32, [2, 2], "BF16"), "a": entry(0, 24, [2, 3]), "__metadata__": {"format": "pt"}}
-    check_tensors(written(tmp_path / TENSORS, pair, 32))
+    check_tensors(written(tmp_path / ADAPTER_TENSORS, pair, 32))
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,13 @@ def test_a_header_that_describes_every_byte_is_taken(tmp_path: Path) -> None:
 )
 def test_a_header_that_lies_is_refused(tmp_path: Path, header: Any, body: int) -> None:
     with pytest.raises(UserError, match=r"adapter_model\.safetensors"):
-        check_tensors(written(tmp_path / TENSORS, header, body))
+        check_tensors(written(tmp_path / ADAPTER_TENSORS, header, body))
 
 
 @pytest.mark.parametrize("length", [0, 1, 10_000, 1 << 63, (1 << 64) - 1])
 def test_a_header_longer_than_its_file_is_refused(tmp_path: Path, length: int) -> None:
     with pytest.raises(UserError, match=r"adapter_model\.safetensors: damaged"):
-        check_tensors(written(tmp_path / TENSORS, {"a": entry(0, 24, [6])}, 24, length))
+        check_tensors(written(tmp_path / ADAPTER_TENSORS, {"a": entry(0, 24, [6])}, 24, length))
 
 
 def test_what_the_trainer_writes_is_taken(tmp_path: Path) -> None:
@@ -121,5 +122,5 @@ def test_what_the_trainer_writes_is_taken(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     state = {"a": torch.zeros(3, 4), "b": torch.zeros(5, dtype=torch.bfloat16)}
-    save_file(state, tmp_path / TENSORS, metadata={"format": "pt"})
-    check_tensors(tmp_path / TENSORS)
+    save_file(state, tmp_path / ADAPTER_TENSORS, metadata={"format": "pt"})
+    check_tensors(tmp_path / ADAPTER_TENSORS)

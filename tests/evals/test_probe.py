@@ -244,7 +244,7 @@ def test_failures_that_one_edit_mends_are_told_from_others() -> None:
     assert found.steps == pytest.approx((2 + 3 + 2 + 4 + 2) / 5) and found.calls == env.asked > 8
     # Of the first three deletions and two exchanges one is right; of the second two deletions and one exchange.
     assert found.edits_right.value == pytest.approx((1 / 5 + 1 / 3) / 4) and found.fresh_right == pytest.approx(1 / 6)
-    assert "one edit mends 50% of 4 failures" in found.advice and "too close" in found.advice
+    assert "one edit mends 50 % of 4 failures" in found.advice and "too close" in found.advice
 
 
 def test_edits_that_could_not_be_judged_count_for_nothing() -> None:

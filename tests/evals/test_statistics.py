@@ -21,12 +21,11 @@ from rlvrlab.evals.statistics import (
     holm,
     p_cell,
     p_told,
-    pass_at_k,
-    pass_hat_k,
     seeds_needed,
     sign_flip,
     wilson,
 )
+from rlvrlab.shares import pass_at_k, pass_hat_k
 from rlvrlab.student import beta_quantile, t_quantile, t_shift, t_tails
 
 

@@ -10,9 +10,10 @@ from test_fusion_client import FINE, Flaky, answered
 
 from rlvrlab.errors import JudgeLost
 from rlvrlab.judge.fusion.client import FusionClient
-from rlvrlab.judge.fusion.plain_sandbox import WEAK, judge_plain
+from rlvrlab.judge.fusion.plain_sandbox import judge_plain
 from rlvrlab.judge.fusion.server import run_code
 from rlvrlab.judge.isolation import probe
+from rlvrlab.judge.outcomes import WEAK
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import ErrorKind, Verdict

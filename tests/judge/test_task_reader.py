@@ -12,8 +12,9 @@ from rlvrlab.judge.finding import BadTask
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.modes import task_reader
-from rlvrlab.judge.modes.asserts import STOPS_AT_FAILURE, UNREAD, WEAK
+from rlvrlab.judge.modes.asserts import STOPS_AT_FAILURE, UNREAD
 from rlvrlab.judge.modes.task_reader import TaskReader
+from rlvrlab.judge.outcomes import WEAK
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.judge.workers.orders import Image, Ran
 

@@ -14,9 +14,9 @@ from rlvrlab.cli import main
 from rlvrlab.evals.cards import Card
 from rlvrlab.report.csv_tables import write_tables
 from rlvrlab.report.gather import gather
-from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import bracket, points
+from rlvrlab.report.story.part import bars, heat
 from rlvrlab.report.story.write import write_story
+from rlvrlab.shares import bracket, points
 
 RECIPE = {"name": "told", "question": "?", "phases": ["grpo"], "env": {"type": "x"}, "reward": {"type": "binary"},
           "engine": {"type": "toy"},
@@ -27,7 +27,7 @@ SUCCESS = {0: (0.10, 0.50), 10: (0.60, 0.50), 20: (0.55, 0.20)}
 
 def test_nothing_is_minus_nought() -> None:
     assert bracket(-1e-9, 0.113, 100, 1) == " [0.0, 11.3]"
-    assert points(-1e-9) == "+0.0" and points(-0.01) == "-1.0"
+    assert points(-1e-9) == "+0.0 points" and points(-0.01) == "-1.0 points"
 
 
 def metrics() -> list[dict]:
@@ -269,9 +269,9 @@ def test_training_ends_with_its_story(tmp_path: Path, monkeypatch, capsys) -> No
 
 
 def test_names_in_pictures_are_text() -> None:
-    drawn = pictures.heat("a<b", ["<script>"], ["&"], [[None]])
+    drawn = heat("a<b", ["<script>"], ["&"], [[None]])
     assert "<script>" not in drawn and "&lt;script&gt;" in drawn
-    assert ElementTree.fromstring(pictures.bars("t", [("x", -1.0, None, None)], "y")) is not None
+    assert ElementTree.fromstring(bars("t", [("x", -1.0, None, None)], "y")) is not None
 
 
 def test_where_there_are_test_problems_the_answer_is_about_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from run_folders import lines, made_evaluation, made_run, metrics_row
 
-from rlvrlab.cli.runs import SORTS, duration, tokens_of
+from rlvrlab.cli.runs import SORTS, tokens_of
 from rlvrlab.cli.tail import follow, line_of
+from rlvrlab.record.files import duration
 from rlvrlab.record.run import Run
 from rlvrlab.report.gather import gather
 from rlvrlab.report.runs import Entry
@@ -228,7 +229,7 @@ def test_ctrl_c_leaves_tail_without_a_word(tmp_path) -> None:
 def test_numbers_are_short() -> None:
     shown = [tokens_of(Entry(Path(), "", "run", "", tokens=n)) for n in (7, 1234, 1_500_000, 250_000_000)]
     assert shown == ["7", "1.2k", "1.5M", "250M"]
-    assert [duration(s) for s in (3, 600, 9000, 500_000, None)] == ["3 s", "10 min", "2.5 h", "6 d", ""]
+    assert [duration(s) for s in (3, 600, 9000, 500_000)] == ["3 s", "10 min", "2.5 h", "6 d"]
 
 
 def test_the_dashboard_says_why_it_cannot_start(tmp_path, monkeypatch, capsys) -> None:

@@ -18,6 +18,7 @@ from rlvrlab.evals.compare import Comparison as Compared
 from rlvrlab.evals.compare_runs import compare_named
 from rlvrlab.evals.statistics import p_told
 from rlvrlab.record.final import split_run, standing
+from rlvrlab.shares import percent, points
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,17 @@ class Comparison:
         return json.loads(json.dumps(self.compared.facts()))
 
     def __repr__(self) -> str:
-        low, high = (100 * value for value in self.interval)
-        shares = f"{self.compared.measures[0].what} {100 * self.before:.1f} % before, {100 * self.after:.1f} % after"
-        points = f"{100 * self.difference:+.1f} points [{low:+.1f}, {high:+.1f}]"
-        points += "" if self.p is None else f", {p_told(self.p)}"
-        lines = [f"Comparison({self.compared.about}: {shares}, {points}, {self.verdict})", *self._below]
+        both = f"{self.compared.measures[0].what} {percent(self.before)} before, {percent(self.after)} after"
+        told = points(self.difference, *self.interval) + ("" if self.p is None else f", {p_told(self.p)}")
+        lines = [f"Comparison({self.compared.about}: {both}, {told}, {self.verdict})", *self._below]
         return "\n  ".join(lines)
 
     def _repr_html_(self) -> str:
         head = ("", "before", "after", "difference [95 %]", "p", "")
         rows = []
         for row in (*self.compared.measures, *self.compared.by_skill):
-            gap = f"{row.difference.mean:+.3g} [{row.difference.low:+.3g}, {row.difference.high:+.3g}]"
+            mean, low, high = (f"{value:+z.3g}" for value in row.difference[:3])
+            gap = f"{mean} [{low}, {high}]"
             rows.append((row.what, f"{row.before:.3g}", f"{row.after:.3g}", gap, row.difference.p_words, row.verdict))
         return html_table(self.compared.about, head, rows, self._below)
 

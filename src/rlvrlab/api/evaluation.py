@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,23 +11,24 @@ from typing import Any, Literal
 from rlvrlab import plain_files
 from rlvrlab.api.recipes import RecipeLike, is_toml_text, refuse_unnamed_env, with_functions
 from rlvrlab.api.short_errors import short_errors
-from rlvrlab.api.shown import frame, html_table, share
+from rlvrlab.api.shown import frame, html_table
 from rlvrlab.api.stopped import tell_kept
 from rlvrlab.cli.eval import AnswersBar
-from rlvrlab.cli.examined import AT_ONCE, name_of, problems_of, subject_of_recipe
+from rlvrlab.cli.examined import name_of, problems_of, subject_of_recipe
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.waiting import patient
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import AskedToStop, RunError, UserError, suggestion
-from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.answering import AT_ONCE, EngineAnswerer
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.protocol import Protocol, Spent, named_protocol
 from rlvrlab.plain_files import file_name, parsed
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.shipped import ENDING, files, named_file
 from rlvrlab.record.evaluation import read_evaluation
-from rlvrlab.record.files import place_in
+from rlvrlab.record.files import place_in, stamp_now
 from rlvrlab.record.final import checkpoint_words, split_run
+from rlvrlab.shares import percent
 from rlvrlab.train.lab import engine_alone
 from rlvrlab.train.policy import policy_of
 from rlvrlab.types import Role
@@ -106,13 +106,13 @@ class Evaluation:
         return fspath(self.folder)
 
     def __repr__(self) -> str:
-        shown = share(self.accuracy, *self.interval)
+        shown = percent(self.accuracy, *self.interval)
         return f"Evaluation({self.data}, {self.protocol}, {self.checkpoint}, {self.problems} problems: {shown})"
 
     def _repr_html_(self) -> str:
         parts = {self.data: self.metrics} | (self.by_skill if len(self.by_skill) > 1 else {})
         keys = ("accepted_at_1", "accepted_at_1_low", "accepted_at_1_high")
-        rows = [(name, m["problems"], share(*(m[key] for key in keys))) for name, m in parts.items()]
+        rows = [(name, m["problems"], percent(*(m[key] for key in keys))) for name, m in parts.items()]
         return html_table(
             f"{self.data} · {self.protocol} · {self.checkpoint}", ("", "problems", "accepted@1 [95 %]"), rows
         )
@@ -151,7 +151,7 @@ def evaluate(
     problems, name, more = problems_of(subject, role, size, file)
     answerer = EngineAnswerer(engine, facts, AT_ONCE, entropy=True)
     if output is None:
-        stamp = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(2)}"
+        stamp = f"{stamp_now()}_{secrets.token_hex(2)}"
         who = f"step_{facts['step']}" if "step" in facts else file_name(name_of(answerer.identity()))
         asked = name if file else f"{name}_{role}"
         place = place_in(home, "evaluations") if "step" in facts else home / "evaluations"

@@ -24,7 +24,7 @@ from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.schema import PLUGIN_TABLES
 from rlvrlab.record.evaluation import evaluations_of
 from rlvrlab.record.files import read_lines, write_atomically
-from rlvrlab.record.headline import ACCEPTED, began, highest, percent, summarise, tested
+from rlvrlab.record.headline import ACCEPTED, accuracy_words, began, highest, summarise, tested
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics, rollout_files
 from rlvrlab.record.summary import standing_warnings
 from rlvrlab.registry import PYTHON, name_own
@@ -219,7 +219,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, began(entry["before"]), highest(entry["best"]), entry["best"]["step"], percent(entry["last"]))
+            (name, began(entry["before"]), highest(entry["best"]), entry["best"]["step"], accuracy_words(entry["last"]))
             for name, entry in self.result.items()
         ]
         head = ("phase", "before", "best", "step", "last")

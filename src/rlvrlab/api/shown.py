@@ -25,8 +25,3 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     below = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
     return f"<div><strong>{escape(title)}</strong><table><tr>{top}</tr>{body}</table>{below}</div>"
-
-
-def share(value: float, low: float, high: float) -> str:
-    """`81.5 % [75.6, 86.2]`."""
-    return f"{100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"

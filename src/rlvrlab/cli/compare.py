@@ -12,6 +12,7 @@ from rlvrlab.cli.names import RUN_AT, RunWord
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.errors import UserError
+from rlvrlab.shares import hundredths
 
 
 @click.command("compare", short_help="Compare two evaluations on the same problems.")
@@ -50,7 +51,7 @@ def command(before: str, after: str, anyway: bool, paired: bool | None, as_json:
     question = comparison.measures[0].what
     if max(comparison.seeds) > 1:
         shown = [
-            f"{n} ± {100 * s:.1f}" if s is not None else str(n)
+            f"{n} ± {hundredths(s)}" if s is not None else str(n)
             for n, s in zip(comparison.seeds, comparison.spread, strict=True)
         ]
         console.print(f"seeds (± standard deviation of {question}, in points): {shown[0]} before, {shown[1]} after")

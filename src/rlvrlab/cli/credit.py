@@ -14,6 +14,7 @@ from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UserError, writing_to
 from rlvrlab.judge.extract import program_in
+from rlvrlab.shares import signed
 from rlvrlab.types import Completion, ErrorKind, Problem, Request, Reward, Rollout, Sampling, Tokenizer, Verdict
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def _show(one: dict[str, Any]) -> None:
         credit = line["credit"]
         number, colour, bar = str(credit), None, ""
         if isinstance(credit, float):
-            number, bar = f"{credit:+.2f}", "█" * round(BAR * abs(credit) / most)
+            number, bar = signed(credit), "█" * round(BAR * abs(credit) / most)
             colour = "green" if credit > 0 else "red" if credit < 0 else None
         click.echo(click.style(f"{number:>6} {bar:<{BAR}} ", fg=colour) + "│ " + printable(line["text"].expandtabs(4)))
     click.echo()

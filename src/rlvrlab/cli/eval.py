@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
 from rlvrlab.own_code import named_by_folder
 from rlvrlab.registry import name_own
+from rlvrlab.shares import percent
 from rlvrlab.types import Environment
 
 if TYPE_CHECKING:
@@ -187,12 +187,12 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
 def _new_folder(request: dict[str, Any], data: str, protocol: str, who: str) -> Path:
     """`evaluations/<data>_<role>_<protocol>_<who>_<time>`, below the run where there is one."""
     from rlvrlab.plain_files import file_name
-    from rlvrlab.record.files import place_in
+    from rlvrlab.record.files import place_in, stamp_now
     from rlvrlab.record.final import split_run
 
     home = split_run(request["run"])[0] if request["run"] else Path()
     who = f"step_{who.rpartition('@')[2]}" if request["run"] else who
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+    stamp = stamp_now()
     what = f"{data}_{request['role']}" if request["data"] is None else data
     place = place_in(home, "evaluations") if request["run"] else Path("evaluations")
     return place / f"{file_name(what)}_{protocol}_{file_name(who)}_{stamp}"
@@ -247,7 +247,7 @@ class AnswersBar:
         known = [one.verdict.correct for one in batch if one.verdict.correct is not None]
         self._judged, self._solved = self._judged + len(known), self._solved + sum(known)
         self._unjudged += len(batch) - len(known)
-        share = f"accepted {100 * self._solved / max(1, self._judged):.1f} %"
+        share = f"accepted {percent(self._solved / max(1, self._judged))}"
         facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
         self._bars.update(self._task, advance=len(batch), facts=facts)
         self._alive()

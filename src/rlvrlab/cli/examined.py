@@ -15,6 +15,7 @@ from rlvrlab.cli.check import built
 from rlvrlab.cli.names import find_run
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
+from rlvrlab.evals.answering import AT_ONCE
 from rlvrlab.recipe import Resolved, load_recipe
 from rlvrlab.recipe.parse import parse_overrides
 from rlvrlab.recipe.schema import Optimizer
@@ -26,9 +27,6 @@ from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
-
-AT_ONCE = 256
-"""Answers an engine draws before they are judged and kept."""
 
 
 @dataclass(frozen=True)

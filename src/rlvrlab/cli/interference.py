@@ -12,6 +12,7 @@ from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.errors import UserError, writing_to
+from rlvrlab.shares import about, signed
 
 if TYPE_CHECKING:
     from rlvrlab.batch import Floats
@@ -71,8 +72,7 @@ def _matrices(found: Interference) -> dict[str, Floats]:
 def _write(tables: Path, figures: Path, found: Interference) -> list[Path]:
     """A table and a picture of each matrix."""
     from rlvrlab.record.files import write_atomically
-    from rlvrlab.report.story.part import as_csv
-    from rlvrlab.report.story.pictures import heat
+    from rlvrlab.report.story.part import as_csv, heat
 
     texts = {}
     for name, matrix in _matrices(found).items():
@@ -92,12 +92,12 @@ def _show(found: Interference, files: list[Path]) -> None:
     for name, matrix in _matrices(found).items():
         console.print(printable(TITLES[name]), markup=False)
         rows: list[list[object]] = [
-            [printable(skill), *(f"{value:+.3f}" for value in row)]
+            [printable(skill), *(signed(value, 3) for value in row)]
             for skill, row in zip(found.skills, matrix.tolist(), strict=True)
         ]
         console.print(table(("step on", *map(printable, found.skills)), rows))
-    own = ", ".join(f"{skill} {value:+.2f}" for skill, value in zip(found.skills, found.self_cosine_S, strict=True))
+    own = ", ".join(f"{skill} {signed(value)}" for skill, value in zip(found.skills, found.self_cosine_S, strict=True))
     click.echo(printable(f"each skill's gradient with itself (two halves of its problems; near 0 is noise): {own}"))
     rank, sign, pairs = found.agreement
-    click.echo(f"prediction and measurement: rank correlation {rank:.2f}, same sign in {sign:.0%} of {pairs} pairs")
+    click.echo(f"prediction and measurement: rank correlation {rank:.2f}, same sign in {about(sign)} of {pairs} pairs")
     click.echo(printable(f"{len(files)} files in {files[0].parent.parent}"))

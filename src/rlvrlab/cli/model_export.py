@@ -15,7 +15,7 @@ from rlvrlab.models.inspection import PICKLES, licence
 from rlvrlab.models.shelf import BUILT_IN, HUB_ID, split_seed
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.final import BEST, LAST, split_run
-from rlvrlab.record.headline import began, highest, percent, summarise
+from rlvrlab.record.headline import accuracy_words, began, highest, summarise
 from rlvrlab.record.run import read_config, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.types import Request, Sampling
@@ -92,8 +92,9 @@ def facts_of(run: Path, config: dict[str, Any], step: int, proof: list[str]) -> 
     data, model = info.get("data") or {}, str(recipe["engine"].get("model", ""))
     here = [(row["phase"], found) for row in read_metrics(run) if row["step"] == step and (found := accuracy_of(row))]
     phase, score = here[-1] if here else ("", None)
+    last = accuracy_words(score) if score else ""
     results = [
-        Result(name, began(entry["before"]), percent(score) if score and name == phase else "", highest(entry["best"]))
+        Result(name, began(entry["before"]), last if name == phase else "", highest(entry["best"]))
         for name, entry in summarise(run).items()
     ]
     shown, hub, terms = _base(model)

@@ -11,12 +11,11 @@ from typing import Any
 import click
 
 from rlvrlab.cli.names import RECIPE_KEY, RUN_AT, RUNS, RunWord
-from rlvrlab.types import Role
+from rlvrlab.types import KEY_ENV, Role
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
 
-KEY_ENV = "RLVR_API_KEY"
 DOTTED = re.compile(r"--[A-Za-z_]\w*(\.\w+)+(=.*)?", re.DOTALL)
 """A key of a recipe spelled as an option."""
 

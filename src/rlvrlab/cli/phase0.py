@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError, writing_to
 from rlvrlab.own_code import named_by_folder
+from rlvrlab.shares import cell, hundredths
 
 if TYPE_CHECKING:
     from rlvrlab.engines.openai.launch import Fleet
@@ -95,9 +95,10 @@ def _wanted(file: Path | None, output: Path | None, resume: Path | None) -> tupl
             "name a plan, e.g. `rlvr phase0 phase0_coding`, or a file of your own; docs/phase0.md has its keys"
         )
     from rlvrlab.recipe.shipped import plan_file
+    from rlvrlab.record.files import stamp_now
 
     read = read_plan(plan_file(file))
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+    stamp = stamp_now()
     return read, output or Path(read.plan.output) / f"{read.plan.name}_{stamp}"
 
 
@@ -154,8 +155,8 @@ def _fleet(model: ModelTable) -> Fleet | None:
 @contextmanager
 def _answerer(model: ModelTable, fleet: Fleet | None, run: tuple[Path, str] | None) -> Iterator[Answerer]:
     """Who answers: servers started for it, servers that are there, or a run's policy in this process."""
-    from rlvrlab.cli.examined import AT_ONCE, served
-    from rlvrlab.evals.answering import EngineAnswerer
+    from rlvrlab.cli.examined import served
+    from rlvrlab.evals.answering import AT_ONCE, EngineAnswerer
 
     asked = {
         "servers": model.servers, "model": model.name, "key_env": model.key_env, "concurrency": model.concurrency,
@@ -213,11 +214,11 @@ def _show(joint: Joint, page: Path) -> None:
     rows = []
     for name, one in joint.kept.items():
         m = one.metrics
-        share, low, high = (_percent(m[f"accepted_at_1{end}"]) for end in ("", "_low", "_high"))
+        share = cell(*(m[f"accepted_at_1{end}"] for end in ("", "_low", "_high")))
         more = [f"{key} {_percent(m[key])}" for key in m if key.startswith("pass@") and key[5:].isdigit()]
         more += [f"solved {_percent(m['solved_at_budget'])}"] if "solved_at_budget" in m else []
         rows.append([
-            name, str(m["problems"]), f"{share} [{low}, {high}]", _percent(m["pass_ratio_mean"]),
+            name, str(m["problems"]), share, _percent(m["pass_ratio_mean"]),
             _percent(m.get("exec_success_rate")), _percent(m.get("recovery_rate")), f"{m['avg_gen_tokens']:.1f}",
             f"{m['throughput']:.2f}" if "throughput" in m else "–", f"{m['unjudged']:.0f}", ", ".join(more),
         ])  # fmt: skip
@@ -235,4 +236,4 @@ def _show(joint: Joint, page: Path) -> None:
 
 
 def _percent(value: Any) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
+    return "–" if value is None else hundredths(value)

@@ -16,6 +16,7 @@ from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError, writing_to
 from rlvrlab.plain_files import refuse_taken
 from rlvrlab.registry import find
+from rlvrlab.shares import about, bracket, hundredths, percent
 from rlvrlab.types import RewardFunction, Sampling
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _show(probed: Report, advice: Advice, steps: StepReport | None, title: str, 
     if len(probed.lines) > 1:
         by_level = [
             (f"{line.skill} {line.level}", line.problems, _share(line.accuracy, 0), _number(line.variance, 2),
-             _share(line.mixed, 0), f"{line.truncated.value:.0%}", f"{line.format_rate.value:.0%}")
+             _share(line.mixed, 0), about(line.truncated.value), about(line.format_rate.value))
             for line in probed.lines
         ]  # fmt: skip
         tables.append(
@@ -153,7 +154,7 @@ def _totals(line: Line) -> list[tuple[str, str, str]]:
     from rlvrlab.evals.probe.verdict import ENTROPY, FORMED, IDEAL, TRUNCATED
 
     return [
-        ("accuracy", _share(line.accuracy), f"{100 * IDEAL[0]:.0f} to {100 * IDEAL[1]:.0f} %"),
+        ("accuracy", _share(line.accuracy), f"{hundredths(IDEAL[0], 0)} to {about(IDEAL[1])}"),
         ("variance within a prompt", _number(line.variance), f"above {USEFUL_VARIANCE}"),
         ("mixed groups (rewards differ)", _share(line.mixed), ""),
         (
@@ -161,14 +162,14 @@ def _totals(line: Line) -> list[tuple[str, str, str]]:
             _number(line.entropy) if line.entropy else "not known",
             f"{ENTROPY[0]} to {ENTROPY[1]}",
         ),
-        ("answers cut off", _share(line.truncated), f"below {100 * TRUNCATED:.0f} %"),
-        ("answers in the demanded form", _share(line.format_rate), f"above {100 * FORMED:.0f} %"),
+        ("answers cut off", _share(line.truncated), f"below {about(TRUNCATED)}"),
+        ("answers in the demanded form", _share(line.format_rate), f"above {about(FORMED)}"),
     ]
 
 
 def _share(m: Measured, digits: int = 1) -> str:
-    return f"{100 * m.value:.{digits}f} % [{100 * m.low:.{digits}f}, {100 * m.high:.{digits}f}]"
+    return percent(m.value, m.low, m.high, digits)
 
 
 def _number(m: Measured, digits: int = 3) -> str:
-    return f"{m.value:.{digits}f} [{m.low:.{digits}f}, {m.high:.{digits}f}]"
+    return f"{m.value:z.{digits}f}{bracket(m.low, m.high, digits=digits)}"

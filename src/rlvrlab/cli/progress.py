@@ -17,7 +17,7 @@ from rlvrlab.cli.printing import CountLines, print_json, printable, say, table
 from rlvrlab.evals.cards import better_before, code_words, earlier_words, gain_lines, gains, read_cards
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import going_on
-from rlvrlab.record.headline import ACCEPTED, began, headline_words, headlines, highest, percent
+from rlvrlab.record.headline import ACCEPTED, accuracy_words, began, headline_words, headlines, highest
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of, standing_warnings
 from rlvrlab.train.card import card_table
@@ -88,7 +88,7 @@ class Progress:
         if measured:
             lost = row.get(UNJUDGED) or ""
             full, short = (f" ({words})" if words else "" for words in (lost, lost.partition(":")[0]))
-            share, told = percent(measured).partition(" [")[0], f"dev {percent(measured)}"
+            share, told = accuracy_words(measured).partition(" [")[0], f"dev {accuracy_words(measured)}"
             self._last = (f"{told}{full if not self._live else short}", f"dev {share}{short}", f"dev {share}")
             self._measured_at = row["step"]
         facts = [f"{short} {row[key]:.2f}" for key, short in SHOWN.items() if row.get(key) is not None]
@@ -129,7 +129,7 @@ class Progress:
             return
         rows = []
         for name, entry in ended.summary.items():
-            last = percent(entry["last"]).replace(" %", "")
+            last = accuracy_words(entry["last"]).replace(" %", "")
             rows.append(
                 (
                     name,

@@ -18,7 +18,8 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, say
 from rlvrlab.errors import UserError
-from rlvrlab.report.story.part import bracket
+from rlvrlab.record.files import duration
+from rlvrlab.shares import cell
 
 if TYPE_CHECKING:
     from rlvrlab.report.runs import Entry
@@ -147,7 +148,7 @@ def _cells(entry: Entry) -> dict[str, Text]:
         "step": Text(steps_of(entry)),
         "accepted@1": Text(share_of(entry)),
         "tokens": Text(tokens_of(entry)),
-        "age": Text(duration(entry.age_s)),
+        "age": Text("" if entry.age_s is None else duration(entry.age_s)),
     }
 
 
@@ -161,7 +162,7 @@ def steps_of(entry: Entry) -> str:
 def share_of(entry: Entry) -> str:
     """Accuracy with its interval in per cent, as `63.3 [50.7, 74.4]`."""
     metric = entry.metric
-    return f"{100 * metric['accuracy']:.1f}{bracket(metric.get('low'), metric.get('high'), 100, 1)}" if metric else ""
+    return cell(metric["accuracy"], metric.get("low"), metric.get("high")) if metric else ""
 
 
 def tokens_of(entry: Entry) -> str:
@@ -175,14 +176,3 @@ def tokens_of(entry: Entry) -> str:
         value /= 1000
     digits = 0 if not unit or value >= 100 else 1
     return f"{'' if entry.tokens_exact else '≈'}{value:.{digits}f}{unit}"
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as `45 s`, `12 min`, `3.2 h` or `5 d`."""
-    if seconds is None:
-        return ""
-    if seconds < 100:
-        return f"{max(0.0, seconds):.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"

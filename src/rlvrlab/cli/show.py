@@ -14,9 +14,10 @@ from rich.text import Text
 from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, say, table
-from rlvrlab.cli.runs import COLOURS, duration, share_of, steps_of, tokens_of, wide_console
+from rlvrlab.cli.runs import COLOURS, share_of, steps_of, tokens_of, wide_console
 from rlvrlab.errors import RunError
-from rlvrlab.report.story.part import share_words
+from rlvrlab.record.files import duration
+from rlvrlab.shares import share_words
 
 NUMBER, COURSE = 11, 40
 """Columns of a number with the gap beside it, and of the course of a metric where there is room."""
@@ -127,7 +128,7 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
         f"accuracy {share_of(entry)} %" if entry.metric and entry.kind != "run" else "",
         f"{tokens_of(entry)} tokens" if entry.tokens is not None else "",
         f"started {duration(entry.age_s)} ago" if entry.age_s is not None else "",
-        f"last news {duration(entry.quiet_s)} ago" if entry.status in ("running", "stale", "killed") else "",
+        f"last news {duration(entry.quiet_s or 0)} ago" if entry.status in ("running", "stale", "killed") else "",
     ]
     lines = [
         (entry.about, "italic"),

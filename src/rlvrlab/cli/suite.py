@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,6 +20,8 @@ from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON, DEADLINE, SERVERS
 from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import LabError, UnknownName, UserError, writing_to
+from rlvrlab.record.files import STAMP, stamp_now
+from rlvrlab.shares import cell, difference, hundredths
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
@@ -91,7 +92,7 @@ def command(name: str | None, overrides: tuple[str, ...], **options: Any) -> Non
             show_contamination(models, prepared, left_out, chat, options["as_json"])
             return
         # Beside the other evaluations that belong to no run; the time keeps two examinations apart.
-        stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+        stamp = stamp_now()
         output = options["output"] or Path("evaluations") / f"suite_{file_name(name)}_{options['tier']}_{stamp}"
         examined = _examined(models, prepared, left_out, output, options, stack)
     if options["as_json"]:
@@ -232,7 +233,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
     console = Console()
     if examined.cells:
         # Run folders without their time stamp, where that still tells them apart.
-        short = [printable(re.sub(r"_\d{8}_\d{6}_([0-9a-f]{4})[0-9a-f]{4}$", r" \1", name)) for name in models]
+        short = [printable(re.sub(rf"_{STAMP}_([0-9a-f]{{4}})[0-9a-f]{{4}}$", r" \1", name)) for name in models]
         bare = [name.rpartition(" ")[0] or name for name in short]
         head = [one if bare.count(one) == 1 else whole for one, whole in zip(bare, short, strict=True)]
         look: dict[str, Any] = {"title": printable(title), "title_justify": "left", "padding": (0, 2, 0, 0)}
@@ -248,7 +249,7 @@ def _show(examined: Examined, models: list[str], title: str) -> None:
         if compared:
             least = max(cell.versus.detectable or 0.0 for cell in examined.cells if cell.versus)
             words += f" Δ to {head[0]}, paired by problem; * beyond chance, adjusted for {compared} comparisons."
-            words += f" Differences under {100 * least:.0f} points may stay unseen." if least >= 0.005 else ""
+            words += f" Differences under {hundredths(least, 0)} points may stay unseen." if least >= 0.005 else ""
         console.print(Text(printable(words)))
     for one in examined.skipped:
         console.print(Text(printable(f"skipped {one.name}: {one.why}"), "yellow"))
@@ -280,12 +281,12 @@ def _rows(examined: Examined, models: list[str]) -> Iterator[list[Text]]:
             yield [Text(first.group, "dim")]
         before = first.group
         texts = [member, first.metric.removeprefix("accepted"), str(first.problems)]
-        for cell in (cells[member, model] for model in models):
-            text = f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
-            if cell.versus is not None:
-                text += f"\nΔ {100 * cell.versus.mean:+.1f}{'*' if cell.significant else ''}"
-            if cell.unjudged:
-                low, high = (100 * bound for bound in cell.bounds)
-                text += f"\n{cell.unjudged} unjudged: {low:.1f} to {high:.1f}"
+        for one in (cells[member, model] for model in models):
+            text = cell(one.value, one.low, one.high)
+            if one.versus is not None:
+                text += f"\nΔ {difference(one.versus.mean)}{'*' if one.significant else ''}"
+            if one.unjudged:
+                low, high = map(hundredths, one.bounds)
+                text += f"\n{one.unjudged} unjudged: {low} to {high}"
             texts.append(text)
         yield list(map(Text, texts))

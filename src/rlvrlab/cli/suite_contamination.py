@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rlvrlab.cli.printing import print_json, printable, table
+from rlvrlab.shares import cell
 
 if TYPE_CHECKING:
     from rlvrlab.evals.suites.base import Ready, Skipped
@@ -36,8 +37,7 @@ def show_contamination(
         return
     lines = [
         [row["data"], row["model"], row["problems"],
-         *(f"{100 * row[name]:.1f} [{100 * row[f'{name}_low']:.1f}, {100 * row[f'{name}_high']:.1f}]"
-           for name in ("exact", "prefix", "rouge_l"))]
+         *(cell(*(row[f"{name}{end}"] for end in ("", "_low", "_high"))) for name in ("exact", "prefix", "rouge_l"))]
         for row in rows
     ]  # fmt: skip
     console = Console()

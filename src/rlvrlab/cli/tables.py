@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvrlab.cli import printing
-from rlvrlab.report.story.part import bracket
+from rlvrlab.evals.metrics import COSTS
+from rlvrlab.shares import difference, percent
 
 if TYPE_CHECKING:
     from rlvrlab.evals.compare import Row
@@ -31,17 +32,16 @@ SHARES = (
 )
 NUMBERS = (
     ("avg_entropy", "mean token entropy (nats)", "{:.3f}"),
-    ("avg_gen_tokens", "tokens per answer", "{:.1f}"),
-    ("cost_per_solved_tokens", "tokens per solved problem", "{:.1f}"),
-    ("cost_per_solved_judge_time", "judge seconds per solved problem", "{:.2g}"),
-    ("p50_judge_time", "judge seconds, median", "{:.2g}"),
-    ("p95_judge_time", "judge seconds, 95th percentile", "{:.2g}"),
+    ("avg_gen_tokens", COSTS["avg_gen_tokens"], "{:.1f}"),
+    ("cost_per_solved_tokens", COSTS["cost_per_solved_tokens"], "{:.1f}"),
+    ("cost_per_solved_judge_time", COSTS["cost_per_solved_judge_time"], "{:.2g}"),
+    ("p50_judge_time", COSTS["p50_judge_time"], "{:.2g}"),
+    ("p95_judge_time", COSTS["p95_judge_time"], "{:.2g}"),
     ("spent_tokens", "tokens spent", "{:.0f}"),
     ("spent_judge_s", "judge seconds spent", "{:.3g}"),
     ("spent_wall_s", "seconds spent", "{:.3g}"),
-    ("throughput", "answers per second", "{:.1f}"),
+    ("throughput", COSTS["throughput"], "{:.1f}"),
 )
-LESS_IS_BETTER = ("truncated",)
 
 
 WRONG, RIGHT = "_if_unjudged_wrong", "_if_unjudged_right"
@@ -83,7 +83,7 @@ def metrics_table(metrics: Mapping[str, Any]) -> Table:
     if metrics["unjudged"]:
         bad = f", {metrics['bad_tasks']:.0f} of them bad tasks" if metrics.get("bad_tasks") else ""
         bounds = [
-            f"{words} between {100 * metrics[key + WRONG]:.1f} % and {100 * metrics[key + RIGHT]:.1f} %"
+            f"{words} between {percent(metrics[key + WRONG])} and {percent(metrics[key + RIGHT])}"
             for key, words in BOUNDED
             if f"{key}{WRONG}" in metrics and not (several and key == "accepted_at_1")
         ]
@@ -108,23 +108,22 @@ def split_table(kind: str, groups: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def comparison_table(title: str, rows: Sequence[Row]) -> Table:
     """before, after, their difference with its interval, p, and what could have been seen at all."""
-    from rlvrlab.evals.compare import PLAIN
+    from rlvrlab.evals.compare import LESS_IS_BETTER, PLAIN
 
     lines: list[list[object]] = []
     for row in rows:
         scale, digits = (1.0, 2) if row.what in PLAIN else (100.0, 1)
         d = row.difference
-        low, mean, high = (f"{scale * value:+.{digits}f}" for value in (d.low, d.mean, d.high))
         better = (d.mean > 0) != (row.what in LESS_IS_BETTER)
         style = "" if not row.significant or row.what in PLAIN else "green" if better else "red"
         before, after, least = (
-            "–" if value is None else f"{scale * value:.{digits}f}" for value in (row.before, row.after, d.detectable)
+            "–" if value is None else f"{scale * value:z.{digits}f}" for value in (row.before, row.after, d.detectable)
         )
-        difference = Text(f"{mean} [{low}, {high}]", style)
-        lines.append([row.what, before, after, difference, d.p_words, least, row.verdict])
+        moved = Text(difference(d.mean, d.low, d.high, scale, digits), style)
+        lines.append([row.what, before, after, moved, d.p_words, least, row.verdict])
     head = (title, "before", "after", "difference [95 %]", "p", "MDE", "")
     return printing.table(head, lines, padding=(0, 1, 0, 0))
 
 
 def _share(metrics: Mapping[str, Any], key: str) -> str:
-    return f"{100 * metrics[key]:.1f} %{bracket(metrics.get(f'{key}_low'), metrics.get(f'{key}_high'), 100, 1)}"
+    return percent(metrics[key], metrics.get(f"{key}_low"), metrics.get(f"{key}_high"))

@@ -85,14 +85,14 @@ def follow(folder: Path, lines: int, *, wait: bool) -> Iterator[tuple[str, dict[
 
 def line_of(log: str, row: dict[str, Any], metrics: tuple[str, ...] = ()) -> str:
     """A row of a log as one line for a person."""
-    from rlvrlab.record.headline import percent
+    from rlvrlab.record.headline import accuracy_words
     from rlvrlab.report.runs import held_out
 
     if log == "metrics":
         accuracy = held_out(row)
         parts = [f"{row.get('phase', '?')} {row.get('phase_step', '?')}", f"step {row.get('step', '?')}"]
         if accuracy and not metrics:
-            parts.append(f"dev {percent(accuracy)}")
+            parts.append(f"dev {accuracy_words(accuracy)}")
         wanted = {name: name for name in metrics} or SHOWN
         parts += [f"{short} {row[key]:.3g}" for key, short in wanted.items() if isinstance(row.get(key), int | float)]
         return printable("  ".join(parts))

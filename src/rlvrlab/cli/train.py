@@ -16,6 +16,7 @@ from rlvrlab.cli.options import AS_JSON, FreeWords
 from rlvrlab.cli.printing import CountLines, table
 from rlvrlab.errors import UserError
 from rlvrlab.notes import counting, noting
+from rlvrlab.shares import about
 
 if TYPE_CHECKING:
     from rlvrlab.recipe import Resolved
@@ -101,7 +102,7 @@ def _show_profile(folder: Path, resolved: Resolved) -> None:
     from rlvrlab.record.run import read_metrics
 
     spent = profile_of(read_metrics(folder))
-    rows = [(one.phase, one.words, f"{one.per_step:.3f}", f"{one.share:.0%}") for one in spent]
+    rows = [(one.phase, one.words, f"{one.per_step:.3f}", about(one.share)) for one in spent]
     Console().print(table(("phase", "what a step does", "seconds per step", "share"), rows))
     for line in advice(spent, resolved.plain()):
         click.echo(f"advice: {line}")

@@ -29,7 +29,7 @@ from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.gsm_synthetic import MOST_STEPS, Story, stories
 from rlvrlab.judge.extract import hashed
 from rlvrlab.judge.thinking import after_thinking
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import problem_name
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -121,7 +121,7 @@ class Gsm8k(DataSetEnvironment):
 
     def _problem(self, story: Story, role: Role) -> Problem:
         return Problem(
-            id=f"gsm8k:{key_bits(squeezed(story.question)):032x}"[:22],
+            id=problem_name("gsm8k", squeezed(story.question)),
             source="gsm8k",
             skill="gsm8k",
             prompt=PROMPTS[self.style].format(question=story.question),

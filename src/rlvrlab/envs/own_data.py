@@ -47,7 +47,7 @@ from rlvrlab.fingerprint import CHANGED, fingerprint, same_code
 from rlvrlab.judge.extract import boxed, hashed, python_block, tagged
 from rlvrlab.judge.keys import state_of
 from rlvrlab.judge.thinking import after_thinking
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import problem_name, shuffled
 from rlvrlab.recipe.schema import PluginTable
 from rlvrlab.registry import file_of, is_own, own_names, own_object, register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
@@ -241,7 +241,7 @@ class Answers(JudgedEnvironment, PluginTable):
             raise ValueError(f"column {self.answer!r}: {error}") from None
         meta = {key: one if isinstance(one, PLAIN) else str(one) for key, one in row.items() if key != self.answer}
         skill = str(filled(self.skill, row)) if self.skill else self.name
-        name = f"answers:{key_bits(question):032x}"[:24]
+        name = problem_name("answers", question)
         blocked = f"Give {self.how.asked} in one ```{self.how.block} block."
         form = blocked if self.how.block else STYLES[self.style or "tags"].ask.format(asked=self.how.asked)
         prompt = (f"{self.system}\n\n" if self.system else "") + f"{question}\n{form}"

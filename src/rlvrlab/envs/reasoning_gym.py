@@ -39,7 +39,7 @@ from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask
 from rlvrlab.judge.thinking import after_thinking
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import plain_seed
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -96,7 +96,7 @@ class ReasoningGym(JudgesTogether):
 
     def problems(self, role: Role, size: int, seed: int) -> list[Problem]:
         """Distinct problems; a shorter list of the same seed is the beginning of a longer one."""
-        own_seed = key_bits(seed, "reasoning_gym", role) % 2**31
+        own_seed = plain_seed(seed, "reasoning_gym", role)
         made = self._made(own_seed, max(1, size) * DRAWS_PER_PROBLEM)
         try:
             package = version("reasoning-gym")

@@ -17,7 +17,7 @@ import numpy as np
 from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import ScoringSampler
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import plain_seed
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, StreamingSampler, Verdict
 
@@ -97,6 +97,10 @@ class HandsInEarly(Protocol):
 
     def handing_in(self, asks: Iterable[Ask], hand_in: HandIn) -> Iterator[Ready]:
         """As `answers`; `hand_in` hears of every answer once it is complete, and may hear of one twice."""
+
+
+AT_ONCE = 256
+"""Answers an engine draws before they are judged and kept."""
 
 
 class EngineAnswerer:
@@ -195,7 +199,7 @@ class ServerAnswerer:
 
         asks = self._without_tools(asks)
         body = partial(chat_body, system=self._system) if self._servers.chat else text_body
-        orders = ((ask, body(ask.prompt, ask.sampling, key_bits(*ask.key) % 2**31, self._top)) for ask in asks)
+        orders = ((ask, body(ask.prompt, ask.sampling, plain_seed(*ask.key), self._top)) for ask in asks)
         for ready in self._servers.replies(orders):
             yield [
                 (ask, Answer(Completion(r.text, r.tokens, r.logprobs, r.finish), r.gen_tokens, r.entropy, r.attempts,

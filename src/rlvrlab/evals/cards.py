@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.noise import LEVEL, Interval
@@ -20,6 +20,7 @@ from rlvrlab.record.headline import summarise
 from rlvrlab.record.run import read_events, read_metrics
 from rlvrlab.record.shapes import MEND, Record, refuse_other
 from rlvrlab.record.summary import accuracy_of
+from rlvrlab.shares import bracket, difference, hundredths, percent, points
 from rlvrlab.student import normal_quantile
 
 CARDS = Path("analysis") / "cards"
@@ -106,10 +107,18 @@ def told_keys(metrics: Sequence[Mapping[str, Any]]) -> list[str]:
     return [key for key in rows if any(isinstance(one.get(key), int | float) and isfinite(one[key]) for one in metrics)]
 
 
-def change(before: Card, after: Card) -> Difference:
-    """Paired on the problems both have a verdict on."""
+class Judged(Protocol):
+    """What a comparison asks of a card, however it was read."""
+
+    @property
+    def outcomes(self) -> dict[str, float]:
+        """1 or 0 by problem id."""
+
+
+def change(before: Judged, after: Judged) -> Difference | None:
+    """after − before, paired on the problems that both have a verdict on; None where there are none."""
     shared = sorted(before.outcomes.keys() & after.outcomes.keys())
-    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared])
+    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared]) if shared else None
 
 
 class Gain(NamedTuple):
@@ -136,7 +145,7 @@ class Gain(NamedTuple):
     @property
     def verdict(self) -> str:
         """`higher`, `lower` or `not shown`."""
-        return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
+        return Interval(self.low, self.high).verdict
 
     @property
     def words(self) -> str:
@@ -147,10 +156,10 @@ class Gain(NamedTuple):
             "not shown": "is not shown to add anything to accepted@1",
         }
         late = f" (step {self.since})" if self.since else ""
-        numbers = f"{self.role} {100 * self.before:.1f}{late} → {100 * self.after:.1f} %"
-        interval = f"{_points(self.mean)} points [{_points(self.low)}, {_points(self.high)}]"
+        numbers = f"{self.role} {hundredths(self.before)}{late} → {percent(self.after)}"
+        gained = points(self.mean, self.low, self.high)
         count = f", {self.problems} problems" if self.problems else ""
-        return f"{self.phase}{' (control)' * self.control} {said[self.verdict]}: {numbers}, {interval}{count}"
+        return f"{self.phase}{' (control)' * self.control} {said[self.verdict]}: {numbers}, {gained}{count}"
 
     @property
     def advice(self) -> str:
@@ -176,7 +185,7 @@ class Gain(NamedTuple):
         if self.detectable:
             found = f"with {self.problems} test problems a true gain is found reliably only above"
             more = "more test problems (eval.test_size, as far as the data has them) or several seeds"
-            return f"{found} {100 * self.detectable:.0f} points: {more}; or {longer}"
+            return f"{found} {hundredths(self.detectable, 0)} points: {more}; or {longer}"
         return f"{longer}; eval.test_size = 200 asks test problems, which are compared one by one"
 
 
@@ -185,8 +194,8 @@ def on_test(cards: Sequence[Card]) -> list[Gain]:
     found = []
     for index, card in list(enumerate(cards))[1:]:
         origin = origin_of(cards, index)
-        if origin.outcomes.keys() & card.outcomes.keys():
-            paired = change(origin, card)
+        paired = change(origin, card)
+        if paired is not None:
             before, after = (sum(one.outcomes.values()) / len(one.outcomes) for one in (origin, card))
             ends = (paired.mean, paired.low, paired.high)
             counts = (paired.problems, paired.detectable, card.control)
@@ -222,17 +231,17 @@ def better_before(run: Path) -> str:
     """That an earlier state of the last phase was better than its last one beyond chance, and how to get it."""
     rows = read_metrics(run)
     last_phase = [row for row in rows if row["phase"] == rows[-1]["phase"]]
-    points = [(row["step"], accuracy) for row in last_phase if (accuracy := accuracy_of(row))]
-    if len(points) < 2:
+    known = [(row["step"], accuracy) for row in last_phase if (accuracy := accuracy_of(row))]
+    if len(known) < 2:
         return ""
-    (best_step, best), (last_step, last) = max(points, key=lambda point: point[1]["accuracy"]), points[-1]
+    (best_step, best), (last_step, last) = max(known, key=lambda point: point[1]["accuracy"]), known[-1]
     ends = newcombe(_share(last), _share(best))
     mean = best["accuracy"] - last["accuracy"]
     # The best is chosen among several: each of them is compared at a level that all comparisons share (Bonferroni).
-    wider = normal_quantile(1 - (1 - LEVEL) / (len(points) - 1)) / normal_quantile(LEVEL)
+    wider = normal_quantile(1 - (1 - LEVEL) / (len(known) - 1)) / normal_quantile(LEVEL)
     if mean - wider * (mean - ends.low) <= 0:
         return ""
-    was, now = (f"{100 * one['accuracy']:.1f} % at step {step}" for step, one in ((best_step, best), (last_step, last)))
+    was, now = (f"{percent(one['accuracy'])} at step {step}" for step, one in ((best_step, best), (last_step, last)))
     what = f"An earlier state was better beyond chance: dev {was}, {now}"
     return f"{what}. It is kept as {run}@best: `rlvr eval --run {run}@best`."
 
@@ -242,12 +251,12 @@ def earlier_words(run_folder: Path, cards: Sequence[Card]) -> list[str]:
     told = []
     for card in earlier_cards(run_folder):
         last = next((one for one in reversed(cards) if one.phase == card.phase and one.step > card.step), None)
-        if last is None or not last.outcomes.keys() & card.outcomes.keys():
+        paired = None if last is None else change(card, last)
+        if last is None or paired is None:
             continue
-        low, high = (f"{100 * (card.metrics.get(f'accepted_at_1_{side}') or 0):.0f}" for side in ("low", "high"))
-        was = f"{100 * (card.metrics.get('accepted_at_1') or 0):.1f} % [{low}, {high}]"
-        paired = change(card, last)
-        since = f"{100 * paired.mean:+.1f} [{100 * paired.low:+.0f}, {100 * paired.high:+.0f}], {paired.p_told}"
+        share, low, high = (card.metrics.get(f"accepted_at_1{side}") or 0.0 for side in ("", "_low", "_high"))
+        was = f"{percent(share)}{bracket(low, high, 100, 0)}"
+        since = f"{difference(paired.mean)}{bracket(paired.low, paired.high, 100, 0, sign='+')}, {paired.p_told}"
         words = f"Before it was made longer ({card.phase}, step {card.step}): accepted@1 {was}"
         told.append(f"{words}; change until step {last.step}: {since}.\n")
     return told
@@ -273,7 +282,3 @@ def code_words(run_folder: Path, cards: Sequence[Card]) -> list[str]:
 
 def _share(point: Mapping[str, Any]) -> tuple[float, Interval]:
     return point["accuracy"], Interval(point["low"], point["high"])
-
-
-def _points(value: float) -> str:
-    return f"{100 * value:+.1f}"

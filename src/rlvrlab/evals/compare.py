@@ -21,11 +21,12 @@ from rlvrlab.errors import NotAlike, and_more
 from rlvrlab.evals.judged import problems_of_roles, sample_of
 from rlvrlab.evals.metrics import Sample, grouped, solved_within
 from rlvrlab.evals.replicates import pairs, refuse_repeats
-from rlvrlab.evals.statistics import Difference, compare_seeds, pass_at_k
+from rlvrlab.evals.statistics import Difference, compare_seeds
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.evaluation import Stored
 from rlvrlab.record.final import checkpoint_words
 from rlvrlab.record.settings import Setting, between_examined
+from rlvrlab.shares import difference, pass_at_k
 
 Score = Callable[[Sequence[Sample]], float | None]
 """The number that a problem's answers earn; None where they have no value."""
@@ -94,8 +95,10 @@ ANYWAY = "--anyway, in Python anyway=True"
 NOT_SHOWN = "not shown: the interval includes zero, so a difference is neither shown nor ruled out."
 MOST_SETTINGS = 12
 """Settings that differ are shown up to this number."""
-PLAIN = ("gen_tokens", "avg_entropy")
-"""Measures that are no shares, and neither good nor bad when they move."""
+PLAIN = {"gen_tokens": "tokens", "avg_entropy": "nats"}
+"""Measures that are no shares, with their units; by themselves neither good nor bad when they move."""
+LESS_IS_BETTER = frozenset({"truncated"})
+"""Measures whose fall is good."""
 
 
 @dataclass(frozen=True)
@@ -331,7 +334,7 @@ def bounds_note(question: str, bounds: tuple[float, float] | None) -> list[str]:
     """What `Comparison.bounds` says, in words; nothing where everything was judged."""
     if bounds is None:
         return []
-    low, high = (f"{100 * value:+.1f}" for value in bounds)
+    low, high = map(difference, bounds)
     return [f"What could not be judged leaves the difference of {question} between {low} and {high} points."]
 
 

@@ -23,6 +23,7 @@ from rlvrlab.record.final import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.sinks.base import Sink
 from rlvrlab.rewards.total import PartialCredit
+from rlvrlab.shares import percent
 from rlvrlab.types import Environment, Problem, RewardFunction
 
 
@@ -81,7 +82,7 @@ def evaluate_into(
 def integrity_of(metrics: Mapping[str, Any]) -> dict[str, str]:
     """What run_info.json says of verdicts that could have been forged; nothing where none could."""
     share = metrics.get(WEAK_SHARE)
-    return {"integrity": f"weak: {100 * share:.1f} % of the verdicts could have been forged"} if share else {}
+    return {"integrity": f"weak: {percent(share)} of the verdicts could have been forged"} if share else {}
 
 
 def track(kept: Kept, sinks: Mapping[str, Sink], name: str) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rlvrlab.evals.statistics import check_k, estimate, pass_at_k, pass_hat_k, proportion
+from rlvrlab.evals.statistics import estimate, proportion
+from rlvrlab.shares import check_k, pass_at_k, pass_hat_k
 from rlvrlab.types import ErrorKind
 
 RAN = tuple(str(kind) for kind in (ErrorKind.NONE, ErrorKind.WRONG, ErrorKind.RULE))
@@ -71,6 +72,18 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for item in items:
         groups[key(item)].append(item)
     return groups
+
+
+COSTS = {
+    "avg_gen_tokens": "tokens per answer",
+    "cost_per_solved_tokens": "tokens per solved problem",
+    "cost_per_solved_judge_time": "judge seconds per solved problem",
+    "avg_judge_time": "judge seconds, mean",
+    "p50_judge_time": "judge seconds, median",
+    "p95_judge_time": "judge seconds, 95th percentile",
+    "throughput": "answers per second",
+}
+"""What answers cost, by the names of the numbers, in the words of terminal and page."""
 
 
 def card_columns(known: Collection[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from rlvrlab.evals.hacks.signals import BACKWARD_SHARE, HELD_OUT_FALL, Finding, 
 from rlvrlab.recipe.presets import PRESETS
 from rlvrlab.record.summary import dev_key
 from rlvrlab.registry import find
+from rlvrlab.shares import percent
 from rlvrlab.types import Rollout
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class Ability:
         if now > self._best / 2 or self._best - now < CLEAR:
             self._fell = None
         elif self._fell is None:
-            self._fell = str(row.get("phase")), f"from {self._best:.1%} to {now:.1%} of the dev problems"
+            self._fell = str(row.get("phase")), f"from {percent(self._best)} to {percent(now)} of the dev problems"
 
     def lost(self, row: Mapping[str, Any]) -> str:
         """In words, how a policy whose answers are all wrong in this step fell; empty where it could never do more."""
@@ -189,7 +190,7 @@ class Ability:
             return ""
         phase, words = self._fell or (str(row.get("phase")), "")
         if not words and self._share >= CLEAR:
-            words = f"from {self._share:.1%} of a step's answers to none"
+            words = f"from {percent(self._share)} of a step's answers to none"
         if not words:
             return ""
         fell = f"no signal: every answer is wrong, because the policy lost in {phase} what it could do ({words})"

@@ -26,6 +26,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def verdict(self) -> str:
+        """Of a difference: `higher` or `lower` where the interval excludes 0, else `not shown`."""
+        return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
+
 
 class Noise(NamedTuple):
     """The variance of a mean over seeds and problems, in parts: enough for an interval of any level."""

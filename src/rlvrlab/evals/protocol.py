@@ -23,6 +23,8 @@ VERSION = 1
 MAX_NEW_TOKENS = 2048
 RUN_TIMEOUT_S = 30.0
 MEMORY_MB = 1024
+USUAL_SIZE = 200
+"""Problems that an environment is asked to make where nobody says how many."""
 USUAL_N = 8
 """Answers per problem under EVAL@k, where nobody says how many."""
 MOST_ANSWERS = 256

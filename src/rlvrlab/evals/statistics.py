@@ -100,7 +100,7 @@ class Difference(NamedTuple):
     @property
     def verdict(self) -> str:
         """`higher` or `lower` where the interval excludes 0, else `not shown`."""
-        return "higher" if self.low > 0 else "lower" if self.high < 0 else "not shown"
+        return Interval(self.low, self.high).verdict
 
     @property
     def p_words(self) -> str:
@@ -196,20 +196,6 @@ def newcombe(before: tuple[float, Interval], after: tuple[float, Interval]) -> I
     low = new - old - math.hypot(new - new_ends.low, old_ends.high - old)
     high = new - old + math.hypot(new_ends.high - new, old - old_ends.low)
     return Interval(low, high)
-
-
-def pass_at_k(samples: int, correct: int, k: int) -> float:
-    """Probability that k samples drawn without replacement hold a right one: 1 − C(n−c, k) / C(n, k)."""
-    check_k(samples, k, correct)
-    if samples - correct < k:
-        return 1.0
-    return 1.0 - math.prod(1.0 - k / i for i in range(samples - correct + 1, samples + 1))
-
-
-def pass_hat_k(samples: int, correct: int, k: int) -> float:
-    """Probability that all k samples are right: C(c, k) / C(n, k). Reliability, where pass@k is reach."""
-    check_k(samples, k, correct)
-    return math.comb(correct, k) / math.comb(samples, k)
 
 
 def estimate(score_SP: Scores, *, share: bool | None = None, level: float = LEVEL) -> Estimate:
@@ -366,13 +352,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[i]))
         adjusted[i] = worst
     return adjusted
-
-
-def check_k(samples: int, k: int, correct: int = 0) -> None:
-    """Refuse what has no meaning: more drawn than there are."""
-    if not 1 <= k <= samples:
-        raise UserError(
-            f"k = {k} of {samples} samples: k must be between 1 and the number of samples; draw more samples"
-        )
-    if not 0 <= correct <= samples:
-        raise UserError(f"{correct} correct of {samples} samples is impossible")

@@ -21,6 +21,7 @@ from rlvrlab.judge.outcomes import ERROR_KINDS, Outcome
 from rlvrlab.judge.workers.orders import Ran
 from rlvrlab.judge.workers.stolen import slack, slack_for
 from rlvrlab.judge.workers.worker import lines_of
+from rlvrlab.shares import about
 from rlvrlab.types import Verdict, unjudged
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class Stolen(Starved):
     """It ran out of time while a hypervisor had taken this share of the processors' time."""
 
     def __init__(self, share: float) -> None:
-        super().__init__(f"{share:.0%} of the processors' time was taken away while it ran")
+        super().__init__(f"{about(share)} of the processors' time was taken away while it ran")
         self.share = share
 
 

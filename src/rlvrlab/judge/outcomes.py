@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from rlvrlab.types import ErrorKind
 
+WEAK = "integrity: weak"
+"""Flag of a verdict that an answer could forge if it were out to: the tests run beside it, or run what it returns."""
+
 
 class Outcome(StrEnum):
     """What became of one program."""

@@ -11,7 +11,7 @@ from typing import Any
 from rlvrlab import plain_files
 from rlvrlab.errors import UserError
 from rlvrlab.models.cache import size_of
-from rlvrlab.models.tensors import read_header
+from rlvrlab.models.tensors import ADAPTER_CONFIG, read_header
 
 PICKLES = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill"}
 """Endings of files that run code when they are loaded."""
@@ -56,7 +56,7 @@ def examine(folder: Path) -> dict[str, Any]:
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else stated
     if isinstance(text, str):
         template = {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
-    base = _read(folder / "adapter_config.json", missing_ok=True).get("base_model_name_or_path")
+    base = _read(folder / ADAPTER_CONFIG, missing_ok=True).get("base_model_name_or_path")
     return {
         "folder": str(folder),
         "architecture": architectures[0] if isinstance(architectures, list) and architectures else "unknown",

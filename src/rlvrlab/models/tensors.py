@@ -25,6 +25,8 @@ BYTES = {
 LARGEST_HEADER = 100 * 2**20
 """The format's own limit."""
 MOST_AXES = 16
+ADAPTER_CONFIG, ADAPTER_TENSORS = "adapter_config.json", "adapter_model.safetensors"
+"""PEFT's names of the two files of a LoRA adapter."""
 
 
 class Tensor(NamedTuple):

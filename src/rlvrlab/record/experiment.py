@@ -15,7 +15,7 @@ from typing import Any
 from rlvrlab import plain_files
 from rlvrlab.errors import cell
 from rlvrlab.record.files import write_atomically
-from rlvrlab.record.headline import ACCEPTED, began, headline_words, highest, percent
+from rlvrlab.record.headline import ACCEPTED, accuracy_words, began, headline_words, highest
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import SHOWN, Summary
 from rlvrlab.registry import PYTHON
@@ -113,7 +113,7 @@ def _result(folder: Path, so_far: Summary) -> str:
     lines += ["| phase | before | best (step) | last |", "|---|---|---|---|"]
     for name, entry in so_far.phases.items():
         best = f"{highest(entry['best'])} ({entry['best']['step']})"
-        lines.append(f"| {name} | {began(entry['before'])} | {best} | {percent(entry['last'])} |")
+        lines.append(f"| {name} | {began(entry['before'])} | {best} | {accuracy_words(entry['last'])} |")
     return "\n".join(lines)
 
 

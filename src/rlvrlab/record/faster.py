@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.record.profile import Spent
 from rlvrlab.registry import find, names
+from rlvrlab.shares import about
 
 WORTH = 0.1
 """Share of all seconds of a run's steps from which on a part is worth a word."""
@@ -57,7 +58,7 @@ def advice(profile: Sequence[Spent], recipe: Mapping[str, Any]) -> list[str]:
         for spent in (one for one in profile if one.part == part and one.share >= many and one.seconds >= least):
             found = remedies(Phase(spent.phase, recipe, spent.phase in drawing))
             if found:
-                told.append(f"{spent.phase}: {spent.share:.0%} is {spent.words}; {_listed(found)}")
+                told.append(f"{spent.phase}: {about(spent.share)} is {spent.words}; {_listed(found)}")
     return told
 
 

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,6 +59,33 @@ def _refuse_link(path: Path) -> None:
 def utc_now() -> str:
     """The time as every record writes it: `2026-01-31T12:00:00Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def read_time(text: object) -> datetime | None:
+    """A time of a record, as `utc_now` wrote it; None where it is none. Without a zone it is taken for UTC."""
+    try:
+        told = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)
+
+
+STAMP = r"\d{8}_\d{6}"
+"""What `stamp_now` writes, as a pattern."""
+
+
+def stamp_now() -> str:
+    """The time as names of folders have it: `20260131_120000`."""
+    return time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `45 s`, `12 min`, `3.2 h` or `5 d`."""
+    if seconds < 100:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"
 
 
 class Lock:

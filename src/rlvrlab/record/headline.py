@@ -11,6 +11,7 @@ from rlvrlab.record.files import read_facts
 from rlvrlab.record.final import examined_of, final_step, standing
 from rlvrlab.record.run import read_metrics
 from rlvrlab.record.summary import Summary
+from rlvrlab.shares import percent
 
 Rank = tuple[bool, int, bool, int, int]
 """How well a number is suited to be the result: own data, problems, one greedy answer, a card, how new."""
@@ -37,7 +38,7 @@ class Headline(NamedTuple):
     def words(self) -> str:
         """As `test 76.7 % [68.3, 83.3], 120 problems, step 230`."""
         count = f", {self.asked}" if self.asked else ""
-        return f"{self.role} {percent(self._asdict())}{count}, step {self.step}{self.lacks}"
+        return f"{self.role} {percent(self.accuracy, self.low, self.high)}{count}, step {self.step}{self.lacks}"
 
     @property
     def asked(self) -> str:
@@ -146,14 +147,14 @@ ACCEPTED = "accepted@1 on dev problems (the share answered right, one greedy ans
 
 def highest(point: dict[str, Any]) -> str:
     """The best accuracy of several, as `87.5 %`: it was chosen, so the interval of one evaluation is too high."""
-    return f"{100 * point['accuracy']:.1f} %"
+    return percent(point["accuracy"])
 
 
 def began(point: dict[str, Any]) -> str:
     """The first accuracy of a phase, as `0.0 % [0.0, 3.1]`; it says so where the phase had begun when it was taken."""
-    return percent(point) + (f" at step {point['step']}" if point.get("late") else "")
+    return accuracy_words(point) + (f" at step {point['step']}" if point.get("late") else "")
 
 
-def percent(point: dict[str, Any]) -> str:
+def accuracy_words(point: dict[str, Any]) -> str:
     """An accuracy with its interval, as `81.5 % [75.6, 86.2]`."""
-    return f"{100 * point['accuracy']:.1f} % [{100 * point['low']:.1f}, {100 * point['high']:.1f}]"
+    return percent(point["accuracy"], point["low"], point["high"])

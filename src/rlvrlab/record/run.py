@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,6 +32,7 @@ from rlvrlab.record.files import (
     read_lines,
     refuse_schema,
     split_lines,
+    stamp_now,
     to_json,
     utc_now,
     write_json,
@@ -79,7 +79,7 @@ class Run:
     @classmethod
     def create(cls, parent: Path, name: str, config: dict[str, Any], info: dict[str, Any] | None = None) -> Run:
         """A new folder with a name nobody else has; it appears complete enough to be resumed, or not at all."""
-        stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
+        stamp = stamp_now()
         folder = parent / f"{name}_{stamp}_{secrets.token_hex(4)}"
         draft = parent / f".draft_{folder.name}"
         try:

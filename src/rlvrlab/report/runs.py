@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from rlvrlab import plain_files
 from rlvrlab.errors import LabError
 from rlvrlab.plain_files import LARGEST_COUNT, count, number, parsed, share
 from rlvrlab.record.evaluation import SCHEMA as EVALUATION_SCHEMA
-from rlvrlab.record.files import refuse_schema
+from rlvrlab.record.files import read_time, refuse_schema
 from rlvrlab.record.headline import tested
 from rlvrlab.record.run import SCHEMA as RUN_SCHEMA
 from rlvrlab.record.summary import accuracy_of
@@ -264,9 +263,8 @@ def _evaluation_entry(folder: Path, name: str, info: Row, held: list[Held] | Non
 
 def _times(folder: Path, info: Row) -> dict[str, Any]:
     now, started = time.time(), str(info.get("started") or "")
-    age = None
-    with suppress(ValueError):
-        age = now - datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    begun = read_time(started)
+    age = None if begun is None else now - begun.timestamp()
     return {"started": started, "age_s": age, "quiet_s": now - last_news(folder)}
 
 

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rlvrlab.shares import about
+
 GB = 1e9
 LOGITS_AT_A_TIME, LOGITS_KEPT = 1 << 27, 1 << 30
 """The head's own limits on a GPU (engines/hf/head.py)."""
@@ -44,8 +46,8 @@ OTHER_MODEL_ERROR = 0.12
 RESERVED_GB = 3.6
 """What torch had reserved beyond the peak, at most."""
 SAID = (
-    f"a formula fitted to 135M and 1.5B on one H200: at most {100 * LARGEST_ERROR:.0f} % off there, "
-    f"{100 * OTHER_MODEL_ERROR:.0f} % on the one when fitted to the other; all else is extrapolated; "
+    f"a formula fitted to 135M and 1.5B on one H200: at most {about(LARGEST_ERROR)} off there, "
+    f"{about(OTHER_MODEL_ERROR)} on the one when fitted to the other; all else is extrapolated; "
     f"torch reserves up to {RESERVED_GB} GB more"
 )
 

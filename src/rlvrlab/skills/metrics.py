@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from rlvrlab.batch import Floats
+from rlvrlab.shares import pass_at_k
 
 
 class Retention(NamedTuple):
@@ -75,7 +75,7 @@ def diversity(correct: Sequence[Sequence[bool]], answers: Sequence[Sequence[str]
     counts = [(len(group), sum(group)) for group in correct]
     n = min((size for size, _ in counts), default=0)
     ks = sorted({1, n, *(2**i for i in range(1, n.bit_length()) if 2**i <= n)}) if n else []
-    rates = {f"pass@{k}": float(np.mean([1 - comb(size - c, k) / comb(size, k) for size, c in counts])) for k in ks}
+    rates = {f"pass@{k}": float(np.mean([pass_at_k(size, c, k) for size, c in counts])) for k in ks}
     distinct = [
         len({text for text, right in zip(texts, rights, strict=True) if right})
         for texts, rights in zip(answers, correct, strict=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import UserError
-from rlvrlab.evals.answering import EngineAnswerer
+from rlvrlab.evals.answering import AT_ONCE, EngineAnswerer
 from rlvrlab.evals.kept import evaluate_into
-from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
+from rlvrlab.evals.protocol import USUAL_SIZE, Protocol, eval_at_1, eval_at_k
 from rlvrlab.plain_files import file_name
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import instantiate
@@ -18,12 +18,9 @@ from rlvrlab.record.files import place_in, write_json
 from rlvrlab.record.final import POLICY
 from rlvrlab.study.load import ON_TEST
 from rlvrlab.study.measures import Scores, scores_of
-from rlvrlab.study.schema import USUAL_SIZE, Suite
+from rlvrlab.study.schema import Suite
 from rlvrlab.train.policy import policy_of
 from rlvrlab.types import Environment, Problem, RewardFunction
-
-TOGETHER = 256
-"""Answers an engine draws before they are judged and kept."""
 
 
 class Member(NamedTuple):
@@ -94,7 +91,7 @@ def examine(trial: Path, run: Path, ready: Prepared) -> dict[str, Any]:
     """Evaluate on every member, resuming what was begun; returns what result.json keeps of it."""
     suite, stem = ready.suite, f"{file_name(ready.name)}_{ready.hash[:8]}"
     policy = policy_of(run, suite.policy)
-    answerer = EngineAnswerer(policy.engine, policy.facts, TOGETHER)
+    answerer = EngineAnswerer(policy.engine, policy.facts, AT_ONCE)
     folders: dict[str, str] = {}
     scores: dict[str, Scores] = {}
     for one in ready.members:

@@ -14,12 +14,13 @@ import shlex
 from pathlib import Path
 
 from rlvrlab.errors import RecipeError, UserError, writing_to
+from rlvrlab.evals.protocol import USUAL_SIZE
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.record.files import write_atomically
 from rlvrlab.study.chain import Chain
 from rlvrlab.study.load import StudyFile, parse_best
 from rlvrlab.study.measures import direction, is_cost, suite_of
-from rlvrlab.study.schema import USUAL_SIZE, Settings, Stage, Suite
+from rlvrlab.study.schema import Settings, Stage, Suite
 from rlvrlab.study.settings import as_toml, words
 from rlvrlab.study.starts import MODEL, SEED
 

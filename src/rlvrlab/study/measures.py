@@ -10,16 +10,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rlvrlab.evals.compare import LESS_IS_BETTER, PLAIN, first_turns, pass_at
 from rlvrlab.evals.compare import MEASURES as COMPARED
-from rlvrlab.evals.compare import first_turns, pass_at
 from rlvrlab.record.evaluation import Stored
+from rlvrlab.shares import difference, hundredths
 from rlvrlab.study.schema import Suite
 
 MEASURES = tuple(COMPARED)
 COSTS = "cost"
 COST_UNITS = {"tokens": "tokens", "answers": "answers", "seconds": "seconds"}
-LESS_IS_BETTER = {"truncated", "gen_tokens", "avg_entropy"}
-UNITS = {"gen_tokens": "tokens", "avg_entropy": "nats"}
 _PASS = re.compile(r"pass@([1-9]\d{0,4})", re.ASCII)
 Scores = dict[str, dict[str, float]]
 """Measure -> problem -> score."""
@@ -53,8 +52,9 @@ def describe(metric: str) -> dict[str, str]:
     suite, _, measure = metric.partition(".")
     if suite == COSTS:
         return {"suite": "", "measure": measure, "better": "lower", "unit": COST_UNITS[measure]}
-    better = "lower" if measure in LESS_IS_BETTER else "higher"
-    return {"suite": suite, "measure": measure, "better": better, "unit": UNITS.get(measure, "share")}
+    # Tokens and entropy are neither good nor bad; a rule that names them all the same asks for less, as of a cost.
+    better = "lower" if measure in LESS_IS_BETTER or measure in PLAIN else "higher"
+    return {"suite": suite, "measure": measure, "better": better, "unit": PLAIN.get(measure, "share")}
 
 
 def of_shares(compared: Mapping[str, Any]) -> bool:
@@ -64,14 +64,13 @@ def of_shares(compared: Mapping[str, Any]) -> bool:
 
 def difference_words(mean: float, low: float, high: float, share: bool) -> str:
     """`+1.5 [−2.7, +5.6] points` for shares, `+12.000 [−3.000, +27.000]` in a metric's own unit."""
-    scale, digits, unit = (100, 1, " points") if share else (1, 3, "")
-    mean_words, low_words, high_words = (f"{scale * one:+.{digits}f}" for one in (mean, low, high))
-    return f"{mean_words} [{low_words}, {high_words}]{unit}".replace("-", "−")
+    words = f"{difference(mean, low, high)} points" if share else difference(mean, low, high, 1, 3)
+    return words.replace("-", "−")
 
 
 def size_words(size: float, share: bool) -> str:
     """`6.0 points` for shares, `0.0595` in a metric's own unit."""
-    return f"{100 * size:.1f} points" if share else f"{size:.3g}"
+    return f"{hundredths(size)} points" if share else f"{size:.3g}"
 
 
 def direction(metric: str) -> float:

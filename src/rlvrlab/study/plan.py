@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import RecipeError
+from rlvrlab.evals.protocol import USUAL_SIZE
+from rlvrlab.record.files import duration
 from rlvrlab.report.gather.stages import FINAL
+from rlvrlab.shares import hundredths
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.contest import level
@@ -16,7 +19,7 @@ from rlvrlab.study.load import StudyFile
 from rlvrlab.study.measures import is_cost, suite_of
 from rlvrlab.study.power import planned_reach
 from rlvrlab.study.prices import Prices
-from rlvrlab.study.schema import USUAL_SIZE, Stage
+from rlvrlab.study.schema import Stage
 
 
 @dataclass
@@ -87,7 +90,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     total, processes = plan.plain()["total"], file.study.resources.processes
     words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
     if cost and total["seconds"] is not None:
-        seconds, at_once = _clock(total["seconds"]), _clock(total["seconds"] / processes)
+        seconds, at_once = duration(total["seconds"]), duration(total["seconds"] / processes)
         words += f"; about {seconds} with their evaluations, {at_once} with {processes} at once"
     last = "test problems are asked once, at the end; nothing is chosen from that"
     asked = [last] if plan.stages and plan.stages[-1].kind == FINAL else []
@@ -179,17 +182,11 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
     reach = planned_reach(seeds, problems, study.seed_spread, alpha, rule.paired)
     asked = " + ".join(str(count) for _, count in problems)
     words = f"{seeds} seed{'s' if seeds > 1 else ''} × {asked} problems, {arms} arms: "
-    what = f"a true difference of {100 * reach:.1f} points is" if reach < 1 else "no true difference, however large, is"
-    words += f"{what} shown 4 times out of 5"
+    size = f"a true difference of {hundredths(reach)} points" if reach < 1 else "no true difference, however large,"
+    words += f"{size} is shown 4 times out of 5"
     if seeds == 1:
         return f"{words}; one seed says nothing about other seeds"
     words += f", if seeds scatter by {100 * study.seed_spread:g} points (seed_spread)"
     if 0 < rule.margin < reach:
         words += f"; equivalence within {100 * rule.margin:g} points cannot be shown at this size"
     return words
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rlvrlab.errors import LabError
+from rlvrlab.evals.protocol import USUAL_SIZE
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.identity import digest
-from rlvrlab.study.schema import USUAL_SIZE
 from rlvrlab.train.plan import estimate
 
 MEASURED = 3

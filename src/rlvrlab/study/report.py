@@ -8,7 +8,7 @@ from typing import Any
 from rlvrlab.errors import cell
 from rlvrlab.report.gather.stages import MEASURED, stage_state, trials_words
 from rlvrlab.report.gather.study import KEPT
-from rlvrlab.report.story.part import share_words
+from rlvrlab.shares import share_words
 from rlvrlab.study.measures import difference_words, of_shares, size_words
 
 SIGNS = (

@@ -18,8 +18,6 @@ Settings = dict[str, Any]
 """Dotted recipe key -> value."""
 Seeds = Annotated[list[CountOrZero], MinLen(1)]
 Share = Annotated[float, Gt(0), Lt(1)]
-USUAL_SIZE = 200
-"""Problems of a suite that says nothing about it."""
 RuleName = Literal["weighted", "lexicographic", "pareto", "balanced"]
 CostName = Literal["tokens", "answers", "seconds"]
 

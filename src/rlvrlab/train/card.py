@@ -41,6 +41,7 @@ from rlvrlab.record.final import note_look
 from rlvrlab.record.redact import redact
 from rlvrlab.record.shapes import MEND
 from rlvrlab.rollout.prompts import prompt_tokens
+from rlvrlab.shares import difference, hundredths, signed
 from rlvrlab.train.lab import Lab
 from rlvrlab.types import Completion, Environment, Problem, Rollout, Verdict
 
@@ -192,12 +193,12 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     changes = []
     for i, card in list(enumerate(cards))[1:]:
         origin = origin_of(cards, i)
-        if not origin.outcomes.keys() & card.outcomes.keys():
-            changes.append("–")  # no problem has a verdict on both
-            continue
         paired = change(origin, card)
-        bounds = f"{100 * paired.low:+.0f}…{100 * paired.high:+.0f}"
-        changes.append(f"{100 * paired.mean:+.1f}\n{bounds}\n{paired.p_told.replace(' ', '')}")
+        if paired is None:
+            changes.append("–")
+            continue
+        bounds = f"{signed(100 * paired.low, 0)}…{signed(100 * paired.high, 0)}"
+        changes.append(f"{difference(paired.mean)}\n{bounds}\n{paired.p_told.replace(' ', '')}")
     head = ["", *(f"{card.phase}{chr(10) + '(control)' if card.control else ''}" for card in cards)]
     return head, [*rows, ["change", "", *changes]]
 
@@ -240,5 +241,5 @@ def _percent(metrics: dict[str, Any], name: str) -> str:
     if metrics.get(name) is None:
         return "–"
     low, high = metrics.get(f"{name}_low"), metrics.get(f"{name}_high")
-    bounds = "" if low is None or high is None else f"\n{100 * low:.0f}–{100 * high:.0f}"
-    return f"{100 * metrics[name]:.1f}{bounds}"
+    bounds = "" if low is None or high is None else f"\n{hundredths(low, 0)}–{hundredths(high, 0)}"
+    return f"{hundredths(metrics[name])}{bounds}"

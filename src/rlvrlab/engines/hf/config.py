@@ -11,6 +11,10 @@ from typing import Literal
 from rlvrlab.types import CountOrZero, NonNegative
 
 EMBEDDED = "embedded"
+ALL_LINEAR = "all-linear"
+"""PEFT's word for every linear layer but the output layer."""
+ADAPTER_SEED = 0
+"""An adapter's first values are drawn with it, so that they are the same in every run."""
 MICRO_TOKENS = {"cpu": 4096, "cuda": 32768}
 
 
@@ -24,7 +28,7 @@ class HfConfig:
     """Rank of the adapter; 0 trains every parameter."""
     lora_alpha: NonNegative = 0.0
     """The adapter counts lora_alpha / lora_rank times; 0 takes twice the rank."""
-    lora_targets: str = "all-linear"
+    lora_targets: str = ALL_LINEAR
     """Modules that get an adapter, separated by commas: `q_proj,v_proj`; all-linear takes all but the output layer."""
     dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     """Arithmetic of the model; auto is bfloat16 on a GPU and float32 on a CPU. Updates are always float32."""
@@ -49,3 +53,8 @@ class HfConfig:
     def tokens_at_once(self, device: str) -> int:
         """Tokens per forward pass on a device of this type."""
         return self.micro_tokens or MICRO_TOKENS.get(device, MICRO_TOKENS["cuda"])
+
+
+def alpha_of(rank: int, alpha: float) -> float:
+    """What a recipe's `lora_alpha` stands for: 0 takes twice the rank."""
+    return alpha or 2 * rank

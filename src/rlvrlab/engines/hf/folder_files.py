@@ -9,6 +9,7 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.errors import UserError, cut, one_line, quoted
+from rlvrlab.models.tensors import ADAPTER_CONFIG
 
 LAYERS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}
 WINDOWS = {"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "max_seq_len"}
@@ -22,7 +23,7 @@ FRACTIONS = {"rms_norm_eps", "rope_theta"}
 SMALLEST = 1e-30
 AGAIN = "fetch the model again"
 CONFIGS = {
-    "config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "adapter_config.json",
+    "config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", ADAPTER_CONFIG,
     "chat_template.json", "chat_template.jinja", "processor_config.json", "preprocessor_config.json",
 }  # fmt: skip
 VOCABULARIES = {"tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json", "tokenizer.model", "vocab.txt"}

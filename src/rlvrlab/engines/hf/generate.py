@@ -1,7 +1,7 @@
 """Sampling through the model's own cached forward pass: slower than sampler.py, and right for every architecture.
 
 Each request draws one uniform per answer and step from a generator of its own key, and the token is the inverse of the
-cumulative distribution there, so an answer does not depend on what shares its batch.
+cumulative distribution there (draw.py), so an answer does not depend on what shares its batch.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from rlvrlab.engines.hf.attention import without_cudnn
+from rlvrlab.engines.hf.draw import draw, scaled
 from rlvrlab.randomness import generator
 from rlvrlab.types import Completion, Finish, Request, Sampling, Tokenizer, Told, Unwanted
 
@@ -84,10 +85,10 @@ class PlainSampler:
         logps: list[list[float]] = [[] for _ in rows]
         live = np.arange(len(rows))
         for t in range(steps):
-            logp_NV = distribution(logits.float(), settings)
-            token_N = draw(logp_NV, torch.from_numpy(uniform_NT[live, t]).to(logits.device), settings)
-            logp_N = logp_NV.gather(1, token_N[:, None])[:, 0].tolist()
-            for i, token, logp in zip(live, token_N.tolist(), logp_N, strict=True):
+            uniform_N = torch.from_numpy(uniform_NT[live, t]).to(logits.device)
+            greedy_N = torch.ones_like(uniform_N, dtype=torch.bool) if settings.temperature == 0 else None
+            token_N, logp_N = draw(_scaled(logits, settings), uniform_N, greedy_N)
+            for i, token, logp in zip(live, token_N.tolist(), logp_N.tolist(), strict=True):
                 tokens[i].append(token)
                 logps[i].append(logp)
             going = np.array([not self._ended(tokens[i], settings) for i in live])
@@ -125,22 +126,12 @@ class PlainSampler:
 
 def distribution(logits_NV: Tensor, settings: Sampling) -> Tensor:
     """Log-probs actually sampled from: at the temperature, within the nucleus; greedy answers keep the policy's own."""
-    if settings.temperature not in (0.0, 1.0):
-        logits_NV = logits_NV / settings.temperature
-    logp_NV = torch.log_softmax(logits_NV, -1)
-    if settings.top_p < 1.0:
-        ordered, index = logp_NV.sort(dim=-1, descending=True, stable=True)
-        outside = ordered.exp().cumsum(-1).roll(1, -1) >= settings.top_p
-        outside[:, 0] = False
-        logp_NV = torch.full_like(logp_NV, -torch.inf).scatter(1, index, ordered.masked_fill(outside, -torch.inf))
-        logp_NV = torch.log_softmax(logp_NV, -1)
-    return logp_NV
+    return torch.log_softmax(_scaled(logits_NV, settings), -1)
 
 
-def draw(logp_NV: Tensor, uniform_N: Tensor, settings: Sampling) -> Tensor:
-    """The likeliest token, or the inverse of the cumulative distribution."""
-    if settings.temperature == 0.0:
-        return logp_NV.argmax(-1)
-    cumulative = logp_NV.double().exp_().cumsum_(-1)
-    below = cumulative < uniform_N[:, None] * cumulative[:, -1:]
-    return below.sum(-1).clamp_(max=logp_NV.shape[1] - 1)
+def _scaled(logits_NV: Tensor, settings: Sampling) -> Tensor:
+    """`draw.scaled` where all rows have the same settings."""
+    rows = {"size": logits_NV.shape[:1], "dtype": torch.float32, "device": logits_NV.device}
+    temperature_N = torch.full(fill_value=settings.temperature, **rows)
+    top_p_N = torch.full(fill_value=settings.top_p, **rows) if settings.top_p < 1 else None
+    return scaled(logits_NV, temperature_N, top_p_N)

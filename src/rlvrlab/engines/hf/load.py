@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from rlvrlab.data.hub import go_offline_without_network
-from rlvrlab.engines.hf.config import HfConfig
+from rlvrlab.engines.hf.config import ADAPTER_SEED, ALL_LINEAR, HfConfig, alpha_of
 from rlvrlab.engines.hf.folder_files import end_tokens, read_json, refuse_numbers, refuse_odd
 from rlvrlab.engines.hf.token_sizes import refuse_long_tokens
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
@@ -177,11 +177,11 @@ def add_adapter(model: Any, config: HfConfig) -> Any:
     """A PEFT model around (and inside) the model; its first values are the same in every run."""
     from peft import LoraConfig, get_peft_model
 
-    targets = config.lora_targets.split(",") if config.lora_targets != "all-linear" else "all-linear"
-    alpha = config.lora_alpha or 2 * config.lora_rank
+    targets = config.lora_targets.split(",") if config.lora_targets != ALL_LINEAR else ALL_LINEAR
+    alpha = alpha_of(config.lora_rank, config.lora_alpha)
     settings = LoraConfig(r=config.lora_rank, lora_alpha=alpha, target_modules=targets, task_type="CAUSAL_LM")
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.manual_seed(ADAPTER_SEED)
         try:
             wrapped = get_peft_model(model, settings, autocast_adapter_dtype=False)
         except ValueError as error:

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from rlvrlab import plain_files
 from rlvrlab.engines.hf.lora_settings import Settings, obstacle
-from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS, check_tensors
+from rlvrlab.engines.openai.adapter_files import check_tensors
 from rlvrlab.errors import UserError, cut
+from rlvrlab.models.tensors import ADAPTER_CONFIG, ADAPTER_TENSORS
 
 PREFIX = "base_model.model."
 LARGEST_CONFIG = 1 << 20
@@ -58,7 +59,7 @@ class Delta(NamedTuple):
 def read_settings(folder: Path) -> Settings:
     """Anything that is more than plain LoRA is refused."""
     with _found(folder):
-        facts = plain_files.parsed(_plain_file(folder / CONFIG, LARGEST_CONFIG).read_text(encoding="utf-8"))
+        facts = plain_files.parsed(_plain_file(folder / ADAPTER_CONFIG, LARGEST_CONFIG).read_text(encoding="utf-8"))
         odd = obstacle(facts)
         settings = None if odd else Settings.of(facts)
     if settings is None:
@@ -71,7 +72,7 @@ def read_settings(folder: Path) -> Settings:
 def read_shapes(folder: Path, rank: int) -> dict[str, Shape]:
     """The updates by module, as the header tells them: two matrices of this rank each, and nothing else."""
     with _found(folder):
-        tensors = check_tensors(_plain_file(folder / TENSORS))
+        tensors = check_tensors(_plain_file(folder / ADAPTER_TENSORS))
     shapes: dict[str, Shape] = {}
     if strange := [name for name in tensors if not name.startswith(PREFIX)]:
         raise UserError(f"{folder}: {cut(strange[0], 200)} is no name of PEFT's, which begin with {PREFIX}")
@@ -106,7 +107,7 @@ def opened(folder: Path) -> Iterator[Any]:
     from safetensors import safe_open
 
     with _found(folder):
-        file = safe_open(folder / TENSORS, "pt")
+        file = safe_open(folder / ADAPTER_TENSORS, "pt")
     with file as tensors:
         yield tensors
 

@@ -7,8 +7,9 @@ import math
 import re
 from typing import Any, NamedTuple
 
-from rlvrlab.engines.openai.adapter_files import CONFIG
+from rlvrlab.engines.hf.config import ALL_LINEAR
 from rlvrlab.errors import UserError, cut, quoted
+from rlvrlab.models.tensors import ADAPTER_CONFIG
 
 TAKEN = {"peft_type", "r", "lora_alpha", "use_rslora", "bias", "init_lora_weights", "target_modules",
          "exclude_modules", "layers_to_transform", "layers_pattern"}  # fmt: skip
@@ -19,7 +20,6 @@ WITHOUT_PART = {
 """They change no number of a merged weight; all others may only say nothing: null, false, an empty list or table."""
 BEGINNINGS: tuple[Any, ...] = (None, True, False, "gaussian", "eva", "orthogonal")
 """First values that leave the model as it is; with others PEFT changes its weights too when it loads the adapter."""
-ALL_LINEAR = "all-linear"
 PATTERN_S = 1.0
 """Seconds that a pattern may take for one name: it comes with the adapter, and some patterns never end."""
 LONGEST_PATTERN = 10_000
@@ -118,5 +118,5 @@ def _names(places: str | list[str], module: str) -> bool:
     try:
         return regex.fullmatch(places, module, timeout=PATTERN_S) is not None
     except (regex.error, TimeoutError) as error:
-        text = f"{CONFIG}: the pattern {quoted(places, 100)} cannot be used ({type(error).__name__}); name the modules"
-        raise UserError(" ".join(text.split())) from None
+        text = f"{ADAPTER_CONFIG}: the pattern {quoted(places, 100)} cannot be used ({type(error).__name__})"
+        raise UserError(f"{' '.join(text.split())}; name the modules") from None

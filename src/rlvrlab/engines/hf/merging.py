@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from rlvrlab.engines.hf.lora_files import Delta, Shape, opened, read_delta, read_settings, read_shapes
-from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS
 from rlvrlab.errors import UserError, cut
+from rlvrlab.models.tensors import ADAPTER_CONFIG, ADAPTER_TENSORS
 
 UNCLEAR = object()
 """In place of an adapter: the weights are neither the base nor a known adapter, and must be merged anew before use."""
@@ -58,7 +58,7 @@ class Merging:
         for module, shape in shapes.items():
             self._refuse_other(folder, module, shape)
             if not settings.reaches(module):
-                words = f"{CONFIG} leaves {cut(module, 200)} out, but {TENSORS} holds an update of it"
+                words = f"{ADAPTER_CONFIG} leaves {cut(module, 200)} out, but {ADAPTER_TENSORS} holds an update of it"
                 raise UserError(f"{folder}: {words}; take it out of the file or name it in target_modules")
         deltas: Deltas = {}
         with opened(folder) as file:

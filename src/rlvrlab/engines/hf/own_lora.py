@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from rlvrlab.engines.hf.config import HfConfig
+from rlvrlab.engines.hf.config import ADAPTER_SEED, ALL_LINEAR, HfConfig, alpha_of
+from rlvrlab.models.tensors import ADAPTER_CONFIG
 
 NAME = "default"
 """PEFT's name for the one adapter of a model."""
-ALL_LINEAR = "all-linear"
 SETTINGS = {
     "peft_type": "LORA", "task_type": "CAUSAL_LM", "bias": "none", "fan_in_fan_out": False, "inference_mode": False,
     "init_lora_weights": True, "lora_dropout": 0.0, "use_dora": False, "use_rslora": False, "modules_to_save": None,
@@ -66,7 +66,7 @@ class OwnAdapter:
 
     def save_settings(self, folder: Path) -> None:
         """adapter_config.json, for PEFT and servers."""
-        (folder / "adapter_config.json").write_text(json.dumps(self.settings, indent=2), encoding="utf-8")
+        (folder / ADAPTER_CONFIG).write_text(json.dumps(self.settings, indent=2), encoding="utf-8")
 
 
 def targets_of(tensors: Iterable[str], asked: str) -> set[str] | None:
@@ -84,10 +84,10 @@ def targets_of(tensors: Iterable[str], asked: str) -> set[str] | None:
 
 def add(model: Any, targets: Collection[str], config: HfConfig) -> OwnAdapter:
     """Freeze the model and give these layers adapters; their first values are the same in every run."""
-    rank, alpha = config.lora_rank, config.lora_alpha or 2 * config.lora_rank
+    rank, alpha = config.lora_rank, alpha_of(config.lora_rank, config.lora_alpha)
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.manual_seed(ADAPTER_SEED)
         for name in [name for name, _ in model.named_modules() if name in targets]:
             parent, _, last = name.rpartition(".")
             above = model.get_submodule(parent)

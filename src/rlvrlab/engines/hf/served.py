@@ -34,7 +34,6 @@ from rlvrlab.engines.hf.addresses import Addresses
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.generate import distribution
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
-from rlvrlab.engines.openai.adapter_files import TENSORS
 from rlvrlab.engines.openai.attendance import Attendance
 from rlvrlab.engines.openai.delivery import Adapter, Delivery
 from rlvrlab.engines.openai.servers import Servers, ServersGone
@@ -42,12 +41,12 @@ from rlvrlab.engines.openai.wire import Reply, spread, token_body
 from rlvrlab.errors import InfrastructureError, UserError
 from rlvrlab.http_client import Host
 from rlvrlab.models import cache
+from rlvrlab.models.tensors import ADAPTER_TENSORS
 from rlvrlab.notes import measure, note
 from rlvrlab.plain_files import sha256_of
-from rlvrlab.randomness import key_bits
-from rlvrlab.types import Completion, Finish, Request, Sampling, Told
+from rlvrlab.randomness import plain_seed
+from rlvrlab.types import KEY_ENV, Completion, Finish, Request, Sampling, Told
 
-KEY_ENV = "RLVR_API_KEY"
 WAIT_S = 600.0
 """How long lost servers are waited for."""
 RETRY_S = 2.0
@@ -167,7 +166,7 @@ class ServedSampler:
         version = self._engine.version
         draft = self._home / "draft"
         store.export_adapter(draft, self._engine.peft)
-        content = sha256_of(draft / TENSORS)
+        content = sha256_of(draft / ADAPTER_TENSORS)
         unique = hashlib.sha256(f"{self._home} {content}".encode()).hexdigest()[:8]
         name = f"policy-{version}-{unique}"
         self._adapter = Adapter(name, self._home / name, content)
@@ -195,7 +194,7 @@ class ServedSampler:
             missing = [i for i in range(len(requests)) if i not in answered]
             bodies = []
             for request in (requests[i] for i in missing):
-                body = token_body(request.tokens, request.sampling, key_bits(*request.key) % 2**31, request.n)
+                body = token_body(request.tokens, request.sampling, plain_seed(*request.key), request.n)
                 # Our own server draws by the key, and so what the embedded sampler would; others ignore the field.
                 bodies.append(body | {"stop_token_ids": [self.tokenizer.end], "rlvr_key": list(request.key)})
             for place, given in self._servers.all_choices(bodies):

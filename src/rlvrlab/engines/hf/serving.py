@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +32,7 @@ from rlvrlab.engines.hf.merging import Adapter, Merging
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.engines.openai.adapters import ALREADY, LOAD, UNLOAD
 from rlvrlab.engines.openai.launch import TOKEN_ENV
-from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS
+from rlvrlab.engines.openai.wire import CHAT, COMPLETIONS, has_half_character
 from rlvrlab.errors import UserError, cut
 from rlvrlab.http_access import admit_token, read_token, refuse_open_door
 from rlvrlab.http_messages import HttpError, Response
@@ -89,7 +88,6 @@ IDLE = {"user", "metadata", "store", "service_tier", "request_id", "priority"}
 EITHER_WAY = {"include_stop_str_in_output", "skip_special_tokens", "tool_choice"}
 """What clients send to any server: an answer always holds its stop string, and nothing here calls tools."""
 OWNER = "rlvrlab"
-SURROGATE = re.compile("[\ud800-\udfff]")
 T = TypeVar("T")
 
 
@@ -230,7 +228,7 @@ class ModelServer:
     def _short_text(self, where: str, text: str) -> str:
         if len(text) > self.longest:
             raise UserError(f"{where}: {len(text)} characters cannot fit the window of {self.window} tokens")
-        if not text.isascii() and SURROGATE.search(text):
+        if has_half_character(text):
             raise UserError(f"{where}: half a character (a lone surrogate) is no text")
         return text
 

@@ -23,6 +23,7 @@ from rlvrlab.engines.hf.memory import out_of_memory
 from rlvrlab.engines.hf.own_lora import OwnAdapter
 from rlvrlab.engines.hf.tokenizer import HfTokenizer
 from rlvrlab.errors import CheckpointError
+from rlvrlab.models.tensors import ADAPTER_TENSORS
 
 STATE = "engine.safetensors"
 FACTS = "engine.json"
@@ -74,7 +75,7 @@ def export_adapter(folder: Path, adapter: Any) -> None:
 
         state = get_peft_model_state_dict(adapter)
         adapter.peft_config["default"].save_pretrained(folder)
-    write_tensors(folder / "adapter_model.safetensors", state)
+    write_tensors(folder / ADAPTER_TENSORS, state)
 
 
 def write_tensors(path: Path, state: Mapping[str, Tensor]) -> None:

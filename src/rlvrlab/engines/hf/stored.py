@@ -21,6 +21,7 @@ from rlvrlab import plain_files
 from rlvrlab.engines.hf.folder_files import read_json
 from rlvrlab.engines.hf.standard import NUMBERS, head_dim, is_standard, kv_heads, theta_of
 from rlvrlab.errors import UserError
+from rlvrlab.models.tensors import ADAPTER_CONFIG
 
 STORED_AS = {torch.float32, torch.bfloat16, torch.float16}
 QKV, GATES = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
@@ -44,7 +45,7 @@ def stored(folder: Path) -> Stored | None:
     """The model in `folder`."""
     try:
         facts = read_json(folder / "config.json")
-        if not is_standard(facts) or (folder / "adapter_config.json").exists():
+        if not is_standard(facts) or (folder / ADAPTER_CONFIG).exists():
             return None
         tensors = _tensors(folder)
         wanted = _wanted(facts) if facts["num_hidden_layers"] < len(tensors) else {}

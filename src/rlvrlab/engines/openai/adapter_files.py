@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError, cut, quoted
-from rlvrlab.models.tensors import read_header
+from rlvrlab.models.tensors import ADAPTER_CONFIG, ADAPTER_TENSORS, read_header
 
-CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
-"""PEFT's names of the two files."""
 NAME = re.compile(r"policy-[0-9]{1,12}-[0-9a-f]{8}\Z")
 DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 LARGEST = 4 << 30
@@ -51,9 +49,9 @@ class Announced:
         """As told in a request; a UserError says what cannot be taken."""
         name, size, digest = checked_name(form.get("name")), form.get("size"), form.get("sha256")
         if type(size) is not int or not 8 < size <= LARGEST:
-            raise UserError(f"size: {cut(str(size), 40)}; bytes of {TENSORS}, from 9 to {LARGEST}")
+            raise UserError(f"size: {cut(str(size), 40)}; bytes of {ADAPTER_TENSORS}, from 9 to {LARGEST}")
         if not isinstance(digest, str) or not DIGEST.match(digest):
-            raise UserError(f"sha256: 64 hexadecimal digits of {TENSORS} are needed")
+            raise UserError(f"sha256: 64 hexadecimal digits of {ADAPTER_TENSORS} are needed")
         return cls(name, checked_config(form.get("config")), size, digest)
 
 
@@ -67,7 +65,7 @@ def checked_name(name: Any) -> str:
 def checked_config(config: Any) -> dict[str, Any]:
     """PEFT's settings of a LoRA that name no code."""
     if not isinstance(config, dict) or config.get("peft_type") != "LORA":
-        raise UserError(f"config: the content of {CONFIG} with peft_type LORA is needed")
+        raise UserError(f"config: the content of {ADAPTER_CONFIG} with peft_type LORA is needed")
     _refuse_code_and_depth(config)
     try:
         length = len(_text(config))
@@ -107,5 +105,5 @@ def check_tensors(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     odd = [name for name, (dtype, shape) in tensors.items() if dtype not in FLOATS or 0 in shape]
     if odd or not tensors:
         what = f"{quoted(odd[0], 80)} in it has other numbers, or none" if odd else "no tensors are in it"
-        raise UserError(f"{TENSORS}: {what}; tensors of {', '.join(FLOATS)} are needed")
+        raise UserError(f"{ADAPTER_TENSORS}: {what}; tensors of {', '.join(FLOATS)} are needed")
     return tensors

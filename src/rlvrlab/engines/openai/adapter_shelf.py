@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS, Announced, check_tensors
+from rlvrlab.engines.openai.adapter_files import Announced, check_tensors
 from rlvrlab.errors import UserError
+from rlvrlab.models.tensors import ADAPTER_CONFIG, ADAPTER_TENSORS
 
 MOST_KEPT = 8
 """Adapters of several trainers; each keeps one, and two while it changes them."""
@@ -85,7 +86,7 @@ class Shelf:
             if start + len(piece) > draft.adapter.size:
                 raise UserError(f"{name}: more than the {draft.adapter.size} bytes that were announced")
             try:
-                with (draft.folder / TENSORS).open("ab") as file:
+                with (draft.folder / ADAPTER_TENSORS).open("ab") as file:
                     file.write(piece)
                 draft.digest.update(piece)
                 draft.have += len(piece)
@@ -104,7 +105,7 @@ class Shelf:
     def _is_there(self, adapter: Announced) -> bool:
         """Folders for temporary files are tidied by others on many machines."""
         folder = self._home / adapter.name
-        if (folder / CONFIG).is_file() and (folder / TENSORS).is_file():
+        if (folder / ADAPTER_CONFIG).is_file() and (folder / ADAPTER_TENSORS).is_file():
             return True
         shutil.rmtree(folder, ignore_errors=True)
         return False
@@ -112,7 +113,7 @@ class Shelf:
     def _draft_of(self, adapter: Announced, config: str) -> Draft:
         key = (adapter.name, adapter.sha256)
         draft = self._drafts.pop(key, None)
-        if draft is not None and (draft.adapter != adapter or not (draft.folder / TENSORS).is_file()):
+        if draft is not None and (draft.adapter != adapter or not (draft.folder / ADAPTER_TENSORS).is_file()):
             shutil.rmtree(draft.folder, ignore_errors=True)
             draft = None
         if draft is None:
@@ -129,8 +130,8 @@ class Shelf:
         folder = self._home / f"draft_{adapter.name}_{adapter.sha256}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        (folder / CONFIG).write_text(config, encoding="utf-8")
-        (folder / TENSORS).touch()
+        (folder / ADAPTER_CONFIG).write_text(config, encoding="utf-8")
+        (folder / ADAPTER_TENSORS).touch()
         return Draft(adapter, folder)
 
     def _reserve(self, size: int) -> None:
@@ -151,7 +152,7 @@ class Shelf:
         adapter = draft.adapter
         if draft.digest.hexdigest() != adapter.sha256:
             raise UserError(f"{adapter.name}: its bytes are not those that were announced (sha256); send it again")
-        check_tensors(draft.folder / TENSORS)
+        check_tensors(draft.folder / ADAPTER_TENSORS)
         if adapter.name in self._kept:
             raise UserError(f"{adapter.name}: another adapter has come under this name; use another name")
         folder = draft.folder.rename(self._home / adapter.name)

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import Host, Refused, reason
+from rlvrlab.types import KEY_ENV
 
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 ALREADY = "already been loaded"
@@ -27,7 +28,7 @@ async def load_adapter(host: Host, name: str, folder: str) -> None:
     if not for_good and (response.status >= 500 or response.status in (408, 425, 429)):
         raise Refused(response)
     if response.status in (401, 403):
-        raise UserError(f"{host.url}: status {response.status}: {words}; the key comes from RLVR_API_KEY")
+        raise UserError(f"{host.url}: status {response.status}: {words}; the key comes from {KEY_ENV}")
     if response.status in (404, 405) and PurePosixPath(folder).name not in words:
         remedy = "start it with `rlvr serve model PATH --adapters RANK`, or vLLM with --enable-lora"
         raise UserError(

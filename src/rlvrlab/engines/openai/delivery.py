@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvrlab.engines.openai.adapter_files import CONFIG, TENSORS
 from rlvrlab.engines.openai.adapters import load_adapter, unload_adapter
 from rlvrlab.errors import UserError
 from rlvrlab.http_client import BadAnswer, Host, Refused, Response, reason
 from rlvrlab.http_messages import BYTES, JSON
+from rlvrlab.models.tensors import ADAPTER_CONFIG, ADAPTER_TENSORS
+from rlvrlab.types import KEY_ENV
 
 PIECE = 8 << 20
 LONGEST_PATH = 4096
@@ -79,7 +80,10 @@ class Delivery:
 
 async def send_adapter(door: Host, adapter: Adapter) -> str:
     """The folder where the door has put the adapter; only bytes that it does not have are sent."""
-    tensors, config = adapter.folder / TENSORS, json.loads((adapter.folder / CONFIG).read_text(encoding="utf-8"))
+    tensors, config = (
+        adapter.folder / ADAPTER_TENSORS,
+        json.loads((adapter.folder / ADAPTER_CONFIG).read_text(encoding="utf-8")),
+    )
     size = tensors.stat().st_size
     announced = {"name": adapter.name, "config": config, "size": size, "sha256": adapter.sha256}
     sent, (place, have) = -1, await _told(door, "/adapters", announced)
@@ -111,7 +115,7 @@ def _refusal(door: Host, response: Response) -> Exception:
     if status >= 500 or status in (408, 409, 425, 429):
         return Refused(response)
     if status in (401, 403):
-        return UserError(f"adapter door {door.url}: status {status}: {words}; the key comes from RLVR_API_KEY")
+        return UserError(f"adapter door {door.url}: status {status}: {words}; the key comes from {KEY_ENV}")
     if status in (404, 405):
         remedy = "write adapters=ADDRESS as `rlvr serve model PATH --adapters RANK --receive PORT` prints it"
         return UserError(f"{door.url} is no adapter door (status {status}); {remedy}")

@@ -25,6 +25,11 @@ MOST = 1 << 31
 Body = dict[str, Any]
 
 
+def has_half_character(text: str) -> bool:
+    """Whether it holds a lone surrogate, which is no text: nothing can write it as UTF-8."""
+    return not text.isascii() and SURROGATE.search(text) is not None
+
+
 class Reply(NamedTuple):
     """One answer of a server, or why there is none."""
 
@@ -140,7 +145,7 @@ def _text(choice: dict[str, Any], *, nothing: bool) -> str:
     if not isinstance(text, str):
         raise BadAnswer("no text in the answer")
     whole = f"<think>{thought}</think>{text}" if thinks else text
-    if not whole.isascii() and SURROGATE.search(whole):
+    if has_half_character(whole):
         raise BadAnswer("half a character (a lone surrogate) in the answer")
     return whole
 

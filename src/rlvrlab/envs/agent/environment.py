@@ -35,7 +35,7 @@ from rlvrlab.envs.sql.databases import filled, stored
 from rlvrlab.envs.sql.made import made_problems
 from rlvrlab.envs.tool_calls import ARGUMENT, MARKS, Call, Result, Style, final_answer, written
 from rlvrlab.errors import UserError
-from rlvrlab.randomness import generator, key_bits
+from rlvrlab.randomness import generator, problem_name
 from rlvrlab.registry import register
 from rlvrlab.types import Count, ErrorKind, Positive, Problem, Role, Verdict
 
@@ -183,7 +183,7 @@ class Agent(BaseEnvironment):
         allowed = {"names": list(self.tools), "turns": self.turns, "calls": self.calls, "style": self.style,
                    "timeout_s": self.timeout_s, "result_chars": self.result_chars}  # fmt: skip
         return Problem(
-            id=f"agent:{tool}:{key_bits(prompt):032x}"[:28],
+            id=problem_name(f"agent:{tool}", prompt, digits=21 - len(tool)),
             source="agent",
             skill=f"agent_{tool}",
             prompt=prompt,

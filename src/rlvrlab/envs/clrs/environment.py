@@ -29,7 +29,7 @@ from rlvrlab.envs.data_set import DataSetEnvironment
 from rlvrlab.envs.split import role_of
 from rlvrlab.errors import UnknownName, UserError
 from rlvrlab.judge.thinking import after_thinking
-from rlvrlab.randomness import generator, key_bits
+from rlvrlab.randomness import generator, problem_name
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -143,7 +143,7 @@ class Clrs(DataSetEnvironment):
 
     def _problem(self, run: Run, role: Role) -> Problem:
         return Problem(
-            id=f"clrs:{run.algorithm}:{run.length}:{key_bits(run.question):032x}"[:-20],
+            id=problem_name(f"clrs:{run.algorithm}:{run.length}", run.question, digits=12),
             source="clrs",
             skill="clrs",
             prompt=(THINK if self.style == "think" else "") + run.question,

@@ -33,7 +33,7 @@ from rlvrlab.envs.split import ROLES
 from rlvrlab.errors import UserError
 from rlvrlab.judge.keys import state_of
 from rlvrlab.notes import FOUND, made, note
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import problem_name, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import RULES, Count, Problem, Role
 
@@ -167,7 +167,7 @@ def _problem(env: GraphLearning, task: str, role: Role, network: str, question: 
     level = next((i for i, (_, most) in enumerate(kind.bands, 1) if graph.n <= most), len(kind.bands))
     solution = Solution(question.answer, question.answer, "published", "as the files say")
     return Problem(
-        id=f"{network}:{task}:{key_bits(prompt):032x}"[:-16],
+        id=problem_name(f"{network}:{task}", prompt),
         source=env.name,
         skill=f"published_{task}",
         prompt=prompt,

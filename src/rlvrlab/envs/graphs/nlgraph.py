@@ -30,7 +30,7 @@ from rlvrlab.envs.graphs.tasks.base import Infeasible, Instance
 from rlvrlab.envs.graphs.tasks.nlgraph import NLGRAPH_TASKS
 from rlvrlab.errors import UserError, suggestion
 from rlvrlab.judge.keys import state_of
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import problem_name, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import Check, Problem, Role
 
@@ -196,7 +196,7 @@ def _problem(path: Path, name: str, key: str, row: Mapping[str, str], role: Role
         raise UserError(f"{where}: column 'answer' says {value}, proved is {proved}")
     question = row["question"].removesuffix("A:").rstrip()
     return Problem(
-        id=f"nlgraph:{name}:{key_bits(row['question']):032x}"[:-16],
+        id=problem_name(f"nlgraph:{name}", row["question"]),
         source="nlgraph",
         skill=f"nlgraph_{name}",
         prompt=f"{question}\n{task.ask(instance)}",

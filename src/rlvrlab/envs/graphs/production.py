@@ -16,7 +16,7 @@ from rlvrlab.envs.graphs.rows import NODES, in_steps, rows_question
 from rlvrlab.envs.graphs.tasks.base import Instance, Solution, Task
 from rlvrlab.envs.graphs.tasks.catalogue import TASKS
 from rlvrlab.envs.split import role_of_key
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import key_bits, problem_name
 from rlvrlab.types import Problem, Role
 
 FRUITLESS_DRAWS = 30_000
@@ -54,7 +54,7 @@ def produce(batch: Batch) -> list[Problem]:
             instance = replace(instance, names=letters)
         question = _question(task, instance, batch.style)
         prompt = STYLES[batch.style].format(question)
-        name = f"{task.name}:{batch.level}:{key_bits(prompt):032x}"[:-16]
+        name = problem_name(f"{task.name}:{batch.level}", prompt)
         meta = {"level": batch.level, "size": instance.graphs[0].n, **solution.facts(), "seed": batch.seed}
         meta["shape"] = f"{shape:032x}"
         reference = task.reference(instance, solution)

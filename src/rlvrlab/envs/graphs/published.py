@@ -33,7 +33,7 @@ from rlvrlab.envs.graphs.tasks.decisions import Decision
 from rlvrlab.envs.graphs.verdicts import judge
 from rlvrlab.errors import UserError
 from rlvrlab.notes import LEFT_OUT, PROGRESS, note
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import problem_name
 from rlvrlab.registry import register
 from rlvrlab.types import Problem, Role
 
@@ -88,7 +88,7 @@ class PublishedGraphs(GraphQuestions, DataSetEnvironment):
         # How an answer is to be written, which GraphWiz does not say.
         form = YES_FORM if isinstance(task, Decision) else NUMBER_FORM if isinstance(task, Amount) else ORDER_FORM
         return Problem(
-            id=f"{known.publisher}:{known.task}:{key_bits(known.question):032x}"[:-16],
+            id=problem_name(f"{known.publisher}:{known.task}", known.question),
             source=self.name,
             skill=f"{known.publisher}_{known.task}",
             prompt=known.question + (form if known.publisher == "graphwiz" else ""),

@@ -37,7 +37,7 @@ from rlvrlab.envs.mathematics.synthetic import items
 from rlvrlab.judge.extract import boxed
 from rlvrlab.judge.modes.mathematics import MathTask
 from rlvrlab.judge.thinking import after_thinking
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import problem_name
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -133,7 +133,7 @@ class Mathematics(JudgesTogether, DataSetEnvironment):
     def _problem(self, item: Item, role: Role) -> Problem:
         letter = " (the letter of the right choice)" if item.choices else ""
         return Problem(
-            id=f"math:{key_bits(squeezed(item.question)):032x}"[:21],
+            id=problem_name("math", squeezed(item.question)),
             source="math",
             skill="math",
             prompt=PROMPTS[self.style].format(question=item.question, letter=letter),

@@ -42,7 +42,7 @@ from rlvrlab.judge.extract import query_in
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.modes.sql import SqlTask
 from rlvrlab.judge.modes.sql_separation import BadQuestion
-from rlvrlab.randomness import key_bits, shuffled
+from rlvrlab.randomness import problem_name, shuffled
 from rlvrlab.registry import register
 from rlvrlab.types import Check, ErrorKind, Problem, Role, Verdict, unjudged
 
@@ -170,7 +170,7 @@ class Sql(JudgedEnvironment, LocatedPath):
 
     def _problem(self, level: int, schema: str, question: str, reference: Mapping[str, object], role: Role) -> Problem:
         return Problem(
-            id=f"sql:{level}:{key_bits(schema, question, reference['gold']):032x}"[:22],
+            id=problem_name(f"sql:{level}", schema, question, reference["gold"]),
             source="sql",
             skill="sql",
             prompt=PROMPT.format(schema=schema, question=question, think=THINK if self.style == "think" else ""),

@@ -32,7 +32,7 @@ from rlvrlab.errors import quoted
 from rlvrlab.judge.extract import SPACE, fenced
 from rlvrlab.judge.thinking import after_thinking
 from rlvrlab.plain_files import KeyTwice, distinct_keys
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import problem_name
 from rlvrlab.registry import register
 from rlvrlab.types import ErrorKind, Problem, Role, Verdict
 
@@ -121,7 +121,7 @@ class Zebra(DataSetEnvironment):
 
     def _problem(self, prompt: str, reference: Answer, meta: Mapping[str, Any], role: Role) -> Problem:
         shown = prompt + (THINK if self.style == "think" else "")
-        name = f"zebra:{meta['level']}:{key_bits(prompt):032x}"[:24]
+        name = problem_name(f"zebra:{meta['level']}", prompt)
         return Problem(name, "zebra", "zebra", shown, reference, meta, role)
 
 

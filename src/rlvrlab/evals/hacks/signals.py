@@ -28,6 +28,7 @@ import numpy as np
 
 from rlvrlab.evals.noise import Interval
 from rlvrlab.evals.statistics import newcombe, wilson
+from rlvrlab.shares import about, signed
 from rlvrlab.types import Problem, Rollout, Verdict
 
 INTEGRITY, WEAK_SHARE = "integrity", "hack/integrity_weak"
@@ -299,7 +300,7 @@ def findings(metrics: Mapping[str, Any]) -> list[Finding]:
     backward, explained = metrics.get(BACKWARD_SHARE), metrics.get("hack/reward_explains")
     remedy = "mend the reward (`rlvr check reward` shows what it pays)"
     if backward is not None and metrics.get(BACKWARD_LOW, 0.0) > BACKWARD:
-        groups = f"{100 * backward:.0f} % of the problems with right and wrong answers"
+        groups = f"{about(backward)} of the problems with right and wrong answers"
         text = f"for {groups} the wrong ones earn as much as the right ones, or more: they are what is learnt"
         out.append(_finding(BACKWARD_SHARE, backward, text, remedy))
     elif explained is not None and explained < -EXPLAINS:
@@ -336,13 +337,13 @@ def _trend_findings(m: Mapping[str, Any]) -> list[Finding]:
         return [_finding("hack/held_out_trend", held_out, "accepted@1 on dev problems falls while the reward rises")]
     if held_out is not None and held_out >= rise * CAME_ALONG:
         return []
-    moves = "is not known" if held_out is None else f"moves by {held_out:+.2f}"
+    moves = "is not known" if held_out is None else f"moves by {signed(held_out)}"
     named = (("length", "answers get much shorter"), ("entropy", "the policy hardens"))
     return [
         _finding(
             f"hack/{name}_trend",
             m[f"hack/{name}_trend"],
-            f"{words} while the reward rises by {rise:+.2f} and accepted@1 on dev {moves}",
+            f"{words} while the reward rises by {signed(rise)} and accepted@1 on dev {moves}",
         )
         for name, words in named
         if m.get(f"hack/{name}_trend", 1.0) < SHRUNK

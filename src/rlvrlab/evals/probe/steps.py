@@ -17,6 +17,7 @@ from rlvrlab.evals.metrics import grouped
 from rlvrlab.evals.probe.report import Measured, Report, Try, measured
 from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import cut, swapped
+from rlvrlab.shares import about, percent
 from rlvrlab.types import Environment
 
 MOST_FAILURES = 40
@@ -51,14 +52,15 @@ class StepReport:
     @property
     def advice(self) -> str:
         """Which step credit can pay, in words."""
-        told = f"step credit: {self.steps:.1f} steps per answer, {self.dead:.0%} dead groups"
+        told = f"step credit: {self.steps:.1f} steps per answer, {about(self.dead)} dead groups"
         if self.steps < FEW_STEPS:
             return f"{told}: answers are single steps, so it has nothing to tell apart"
         free = "tree and trace ask for no further verdict" if self.dead < 1 else "and no group has signal"
         if not self.failures:
             return f"{told}: no failure to mend; {free}"
-        told += f", one edit mends {self.mended.value:.0%} of {self.failures} failures"
-        told += f"; {self.edits_right.value:.1%} of the edits are right, {self.fresh_right:.1%} of fresh answers"
+        told += f", one edit mends {about(self.mended.value)} of {self.failures} failures"
+        fresh = f"{percent(self.fresh_right)} of fresh answers"
+        told += f"; {percent(self.edits_right.value)} of the edits are right, {fresh}"
         if self.edits_right.low > self.fresh_right:
             return f"{told}: replays of failures can pay (credit.type = counterfactual or doubly_robust)"
         if self.edits_right.high < self.fresh_right:

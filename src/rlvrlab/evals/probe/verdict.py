@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE, Measured, Report
+from rlvrlab.shares import about, hundredths, percent
 
 IDEAL = 0.10, 0.80
 SFT_BELOW, HARDER_ABOVE = 0.05, 0.95
@@ -55,19 +56,26 @@ def advise(report: Report, *, taught: bool = False, sft_steps: int = 0) -> Advic
             "after sft", f"{why}: train it, then ask what SFT has made, `rlvr probe --run latest@{sft_steps}`"
         )
     total = report.total
-    asked: list[tuple[str, Measured, float, str]] = [
-        ("accuracy", total.accuracy, SFT_BELOW, ".0%"),
-        ("accuracy", total.accuracy, HARDER_ABOVE, ".0%"),
-        ("variance", total.variance, USEFUL_VARIANCE, ".3f"),
-        ("truncation", total.truncated, TRUNCATED, ".0%"),
+    asked: list[tuple[str, Measured, float]] = [
+        ("accuracy", total.accuracy, SFT_BELOW),
+        ("accuracy", total.accuracy, HARDER_ABOVE),
+        ("variance", total.variance, USEFUL_VARIANCE),
+        ("truncation", total.truncated, TRUNCATED),
     ]
     # A threshold that lies inside an interval: more problems would decide.
     unsettled = [
-        f"not settled: {name} {one.low:{form}}–{one.high:{form}} straddles {limit:{form}}; probe more (--size)"
-        for name, one, limit, form in asked
+        f"not settled: {name} {_straddling(name, one, limit)}; probe more (--size)"
+        for name, one, limit in asked
         if total.problems and one.low < limit < one.high
     ]
     return Advice(word, text, (*unsettled, *_beside(report, word)))
+
+
+def _straddling(name: str, found: Measured, limit: float) -> str:
+    """As `5–20 % straddles 10 %`; a variance is no share."""
+    if name == "variance":
+        return f"{found.low:.3f}–{found.high:.3f} straddles {limit:.3f}"
+    return f"{hundredths(found.low, 0)}–{about(found.high)} straddles {about(limit)}"
 
 
 def _decide(report: Report) -> tuple[Word, str]:
@@ -78,18 +86,19 @@ def _decide(report: Report) -> tuple[Word, str]:
     accuracy, variance = total.accuracy.value, total.variance.value
     guesses = total.entropy is not None and total.entropy.value > ENTROPY[1] and accuracy < SFT_BELOW
     if total.truncated.value > TRUNCATED and not guesses:  # who only guesses, guesses no better at greater length
-        text = f"{total.truncated.value:.0%} of the answers are cut off (more than {TRUNCATED:.0%}): raise max_tokens"
-        return "longer answers", f"{text}, or teach the policy to end by SFT"
+        text = f"{about(total.truncated.value)} of the answers are cut off (more than {about(TRUNCATED)})"
+        return "longer answers", f"{text}: raise max_tokens, or teach the policy to end by SFT"
     if accuracy < SFT_BELOW:
-        text = f"{accuracy:.1%} of the answers are right (below {SFT_BELOW:.0%}): nearly every group would be all wrong"
-        return "sft first", f"{text}; do SFT on reference answers, or take easier problems"
+        text = f"{percent(accuracy)} of the answers are right (below {about(SFT_BELOW)})"
+        remedy = "do SFT on reference answers, or take easier problems"
+        return "sft first", f"{text}: nearly every group would be all wrong; {remedy}"
     if accuracy > HARDER_ABOVE:
-        text = f"{accuracy:.1%} of the answers are right (above {HARDER_ABOVE:.0%})"
+        text = f"{percent(accuracy)} of the answers are right (above {about(HARDER_ABOVE)})"
         return "harder data", f"{text}: nearly every group would be all right; take harder problems"
     if variance <= USEFUL_VARIANCE:
         text = f"the variance within a prompt is {variance:.3f} (not above {USEFUL_VARIANCE})"
         return "little signal", f"{text}: take the useful problems alone (-o writes them), or a partial reward"
-    text = f"{accuracy:.0%} of the answers are right and the variance within a prompt is {variance:.3f}"
+    text = f"{about(accuracy)} of the answers are right and the variance within a prompt is {variance:.3f}"
     return "go", f"{text} (above {USEFUL_VARIANCE})"
 
 
@@ -99,7 +108,8 @@ def _beside(report: Report, word: Word) -> list[str]:
     accuracy, entropy = total.accuracy.value, total.entropy
     if word == "go" and not IDEAL[0] <= accuracy <= IDEAL[1]:
         side = "easier problems or SFT" if accuracy < IDEAL[0] else "harder problems"
-        notes.append(f"accuracy {accuracy:.0%} is outside the ideal {IDEAL[0]:.0%}–{IDEAL[1]:.0%}: {side} teach faster")
+        ideal = f"{hundredths(IDEAL[0], 0)}–{about(IDEAL[1])}"
+        notes.append(f"accuracy {about(accuracy)} is outside the ideal {ideal}: {side} teach faster")
     if word != "little signal" and word != "go" and total.variance.value > USEFUL_VARIANCE:
         notes.append(
             f"the reward varies within prompts all the same ({total.variance.value:.3f}): partial credit helps"
@@ -111,10 +121,10 @@ def _beside(report: Report, word: Word) -> list[str]:
     elif entropy.value > ENTROPY[1]:
         notes.append(f"entropy {entropy.value:.2f} is above {ENTROPY[1]}: the policy guesses; more SFT steadies it")
     if total.truncated.value > TRUNCATED and word != "longer answers":
-        notes.append(f"{total.truncated.value:.0%} of the answers are cut off: SFT also teaches where to end")
+        notes.append(f"{about(total.truncated.value)} of the answers are cut off: SFT also teaches where to end")
     if total.format_rate.value < FORMED:
         share = total.format_rate.value
-        notes.append(f"only {share:.0%} of the answers have the demanded form: teach it by SFT before paying for it")
+        notes.append(f"only {about(share)} of the answers have the demanded form: teach it by SFT before paying for it")
     if total.unjudged:
         notes.append(f"{total.unjudged} answers could not be judged; they are left out, not counted wrong")
     return notes

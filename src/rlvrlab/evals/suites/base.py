@@ -16,7 +16,7 @@ from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
 from rlvrlab.envs.data_files import DATA, ENDINGS, whatever_capitals
 from rlvrlab.errors import UserError, first_few, one_line
-from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
+from rlvrlab.evals.protocol import USUAL_SIZE, Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.types import Environment, Problem, Role
@@ -24,8 +24,6 @@ from rlvrlab.types import Environment, Problem, Role
 Tier = Literal["fast", "full"]
 TEMPERATURE = 0.6
 """Sampling temperature of pass@k members; the others are greedy."""
-USUAL_SIZE = 200
-"""Problems that an environment is asked to make where nobody says how many."""
 EVERY = 1_000_000
 """More problems than a file has."""
 MOST_REASONS = 5

@@ -15,11 +15,12 @@ from rlvrlab.errors import LabError, one_line
 from rlvrlab.evals.answering import Answerer
 from rlvrlab.evals.evaluate import Evaluation, Observer, evaluate
 from rlvrlab.evals.kept import evaluate_into
-from rlvrlab.evals.statistics import Difference, compare, estimate, pass_at_k
+from rlvrlab.evals.statistics import Difference, compare, estimate
 from rlvrlab.evals.suites.base import Ready, Skipped
 from rlvrlab.plain_files import file_name
 from rlvrlab.record.files import utc_now
 from rlvrlab.record.final import note_look
+from rlvrlab.shares import pass_at_k
 
 
 @dataclass(frozen=True)

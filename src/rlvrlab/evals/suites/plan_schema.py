@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rlvrlab.evals.protocol import MAX_NEW_TOKENS, Protocol, named_protocol
 from rlvrlab.recipe.schema import NAME
-from rlvrlab.types import Count, CountOrZero, Positive, Role, Temperature
+from rlvrlab.types import KEY_ENV, Count, CountOrZero, Positive, Role, Temperature
 
 PROMPT = "{prompt}"
 """Where a template has the problem's own prompt."""
@@ -34,7 +34,7 @@ class ModelTable(_Section):
     completions: bool = Field(False, description="continue plain text, for models without a chat template")
     concurrency: Count = Field(64, description="requests at once, in turn over all servers")
     timeout_s: Positive = Field(600.0, description="seconds for one request")
-    key_env: str = Field("RLVR_API_KEY", description="environment variable with the servers' key")
+    key_env: str = Field(KEY_ENV, description="environment variable with the servers' key")
 
 
 class ProtocolTable(_Section):

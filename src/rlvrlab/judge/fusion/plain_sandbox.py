@@ -17,12 +17,11 @@ from typing import Any
 from rlvrlab.errors import JudgeLost
 from rlvrlab.judge import compare
 from rlvrlab.judge.finding import Finding
-from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.outcomes import WEAK, Outcome
 from rlvrlab.judge.tasks import StdioTask, SyntaxTask, Task, TestsTask
 from rlvrlab.types import Verdict, bad_task
 
 RunCode = Callable[..., Awaitable[dict[str, Any]]]
-WEAK = "integrity: weak"
 UNREADABLE = "\ufffd"
 REMEDY = (
     "start `rlvr serve judge` in its place, or allow it with --plain-sandbox (RLVR_JUDGE_PLAIN=1, judge.plain_sandbox "

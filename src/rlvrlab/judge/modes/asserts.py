@@ -24,13 +24,11 @@ from rlvrlab.judge.finding import BadTask, Finding, failure_of, raised, records_
 from rlvrlab.judge.jail.frames import HALVES
 from rlvrlab.judge.modes.calls import EncodedCall, judge_encoded
 from rlvrlab.judge.modes.task_reader import ReadTests, TaskReader
-from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.outcomes import WEAK, Outcome
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.judge.workers.orders import Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
-WEAK = "integrity: weak"
-"""Flag of a verdict that an answer could forge if it were out to: the tests run beside it, or run what it returns."""
 STOPS_AT_FAILURE = "stops_at_failure"
 """Flag of a verdict whose tests may end, or call no more, after a wrong answer: the program can tell that it was wrong.
 

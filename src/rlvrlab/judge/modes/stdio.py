@@ -11,9 +11,9 @@ import json
 from rlvrlab.judge import compare
 from rlvrlab.judge.finding import BadTask, Failure, Finding, failure_of, records_of, shown
 from rlvrlab.judge.jail.limits import MEGABYTE
-from rlvrlab.judge.modes.asserts import UNREAD, WEAK
+from rlvrlab.judge.modes.asserts import UNREAD
 from rlvrlab.judge.modes.task_reader import TaskReader
-from rlvrlab.judge.outcomes import Outcome
+from rlvrlab.judge.outcomes import WEAK, Outcome
 from rlvrlab.judge.tasks import StdioTask, TestsTask
 from rlvrlab.judge.workers.orders import Order
 from rlvrlab.judge.workers.worker import Worker

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvrlab.report.figures.style import COLUMN, GAIN, HEIGHT, INK, LOSS, PALE, SOFT, Spec, colour, figure, quantity
+from rlvrlab.shares import signed
 
 Series = Mapping[str, Any]
 SMALL = 100
@@ -215,4 +216,4 @@ def _rules(marks: Sequence[Mapping[str, Any]], title: str) -> list[Spec]:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+    return signed(value).replace("-", "−")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.errors import UserError
+from rlvrlab.evals.compare import PLAIN
 from rlvrlab.plain_files import file_stem, write_whole
 from rlvrlab.report.figures import charts
 from rlvrlab.report.figures.style import Spec
@@ -92,7 +93,7 @@ def _section_figures(section: Mapping[str, Any]) -> dict[str, Spec | None]:
             {"label": row.get("what"), **row.get("difference", {})}
             for table in data.get("tables", [])
             for row in table.get("rows", [])
-            if row.get("what") not in ("gen_tokens", "avg_entropy")  # neither good nor bad, and on another scale
+            if row.get("what") not in PLAIN  # neither good nor bad, and on another scale
         ]
         names = data.get("names", ["before", "after"])
         return {"paired": charts.forest(_with_numbers(rows), f"{names[-1]} − {names[0]}", note)}

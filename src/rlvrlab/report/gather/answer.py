@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import Card, Gain, better_before, gain_lines, on_dev, on_test
+from rlvrlab.evals.cards import Card, Gain, better_before, change, gain_lines, on_dev, on_test
 from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.matching import matching
 from rlvrlab.record.evaluation import METRICS as EVALUATED
 from rlvrlab.record.final import BASE
 from rlvrlab.record.headline import Headline
 from rlvrlab.report.gather import intervals
-from rlvrlab.report.gather.cards import baseline, cards_of, change, end_cards
+from rlvrlab.report.gather.cards import baseline, cards_of, end_cards
 from rlvrlab.report.reading import STRANGE, Fact, as_table, number, place, rounded
 from rlvrlab.report.run_record import METRICS, RunRecord
+from rlvrlab.shares import hundredths
 
 ACCEPTED = "accepted@1"
 MOST_REASONS = 3
@@ -245,7 +246,7 @@ def _reasons(found: Change, troubles: Sequence[Fact]) -> list[Fact]:
     reasons = [_reason(one) for one in troubles]
     alarmed = any(one["state"] == "alarm" for one in troubles)  # more problems would measure the same trouble
     if found.detectable and found.verdict == "not shown" and not alarmed:
-        size = f"{100 * found.detectable:.0f} points"
+        size = f"{hundredths(found.detectable, 0)} points"
         why = f"{found.problems} problems show a true difference of {size} only 4 times in 5"
         reasons.append({"why": why, "try": "raise eval.test_size, or train several seeds", "from": found.after["from"]})
     if not reasons:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import EARLIER, code_words, earlier_words, read_cards, told_keys
-from rlvrlab.evals.statistics import Difference, compare
+from rlvrlab.evals.cards import EARLIER, change, code_words, earlier_words, read_cards, told_keys
 from rlvrlab.report.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.run_record import RunRecord
 
@@ -55,12 +54,6 @@ def end_cards(run: RunRecord) -> list[CardRecord]:
 def baseline(run: RunRecord) -> CardRecord | None:
     """The card of the policy before training."""
     return next((card for card in cards_of(run) if card.order == 0 and card.outcomes), None)
-
-
-def change(before: CardRecord, after: CardRecord) -> Difference | None:
-    """after − before, paired on the problems that both have a verdict on; None where there are none."""
-    shared = sorted(before.outcomes.keys() & after.outcomes.keys())
-    return compare([before.outcomes[i] for i in shared], [after.outcomes[i] for i in shared]) if shared else None
 
 
 def phases(run: RunRecord) -> Section | None:

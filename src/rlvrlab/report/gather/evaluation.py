@@ -8,7 +8,7 @@ from typing import Any
 
 from rlvrlab.errors import LabError
 from rlvrlab.evals.judged import from_row
-from rlvrlab.evals.metrics import Sample, at_k, dataset_metrics
+from rlvrlab.evals.metrics import COSTS, Sample, at_k, dataset_metrics
 from rlvrlab.record.evaluation import INFO, SAMPLES, SCHEMA, Stored, read_evaluation
 from rlvrlab.record.final import checkpoint_words
 from rlvrlab.report.gather.rollouts import MOST, Answers, evaluation_answers
@@ -25,15 +25,6 @@ from rlvrlab.report.reading import (
     words,
 )
 
-COSTS = {
-    "avg_gen_tokens": ("tokens per answer", ""),
-    "cost_per_solved_tokens": ("tokens per solved problem", ""),
-    "cost_per_solved_judge_time": ("judge seconds per solved problem", "s"),
-    "avg_judge_time": ("judge seconds, mean", "s"),
-    "p50_judge_time": ("judge seconds, median", "s"),
-    "p95_judge_time": ("judge seconds, 95th percentile", "s"),
-    "throughput": ("answers per second", ""),
-}
 SHARES = ("accepted_at_1", "mean_accuracy", "format_rate", "accuracy_given_format", "truncated_rate", "recovery_rate")
 
 
@@ -210,9 +201,12 @@ def costs(sides: list[EvaluationRecord], name: str = "cost", title: str = "Cost"
         for key in keys
     ]  # fmt: skip
     if len(sides) > 1:
-        data = {"columns": [one.side for one in sides], "rows": [COSTS[key][0] for key in keys], "cells": cells}
+        data = {"columns": [one.side for one in sides], "rows": [COSTS[key] for key in keys], "cells": cells}
         return section(name, "grid", title, data, "metrics.json")
-    rows = [{"name": COSTS[k][0], "unit": COSTS[k][1], "how": "", **c[0]} for k, c in zip(keys, cells, strict=True)]
+    rows = [
+        {"name": COSTS[k], "unit": "s" if k.endswith("judge_time") else "", "how": "", **c[0]}
+        for k, c in zip(keys, cells, strict=True)
+    ]
     return section(name, "cost", title, {"rows": rows, "series": None}, "metrics.json")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from rlvrlab.evals.probe.report import USEFUL_VARIANCE
 from rlvrlab.evals.probe.verdict import IDEAL
 from rlvrlab.record.faster import advice
+from rlvrlab.record.files import read_time
 from rlvrlab.record.profile import profile_of, whole_seconds
 from rlvrlab.report.gather.curves import thinned
 from rlvrlab.report.gather.evaluation import error_section
@@ -17,6 +17,7 @@ from rlvrlab.report.gather.overview import alarms
 from rlvrlab.report.gather.rollouts import Answers
 from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, section
 from rlvrlab.report.run_record import METRICS, RunRecord
+from rlvrlab.shares import about, hundredths
 
 NOT_RECORDED = "not recorded"
 
@@ -67,7 +68,8 @@ def signal(run: RunRecord, answers: Answers) -> Section | None:
 
 def signal_section(points: list[Fact], of: str, opening: str, source: str, stack: Sequence[Fact] = ()) -> Section:
     """Points (accuracy across, variance up) over the zone in which a policy learns; `of`: what a point stands for."""
-    note = f"{opening} The useful zone: {IDEAL[0]:.0%} to {IDEAL[1]:.0%} right, variance above {USEFUL_VARIANCE:g}."
+    zone = f"{hundredths(IDEAL[0], 0)} to {about(IDEAL[1])} right"
+    note = f"{opening} The useful zone: {zone}, variance above {USEFUL_VARIANCE:g}."
     data = {"points": points, "zone": list(IDEAL), "variance": USEFUL_VARIANCE, "stack": list(stack), "of": of}
     return section("signal", "signal", "Signal", data, source, note)
 
@@ -113,7 +115,7 @@ def cost(run: RunRecord) -> Section | None:
         ("judge seconds in training", sum(judging) if judging else None, "s", judged),
     ]
     spent = profile_of([line.row for line in run.metrics])
-    told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{one.share:.0%} of its steps") for one in spent]
+    told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{about(one.share)} of its steps") for one in spent]
     rows = [
         {"name": name, "value": rounded(value, 9), "unit": unit, "how": how, "from": place(METRICS)}
         for name, value, unit, how in told
@@ -138,12 +140,10 @@ def _sampled(run: RunRecord) -> tuple[float, float, float]:
 
 def _beside_steps(run: RunRecord, seconds: float) -> list[tuple[str, float, str, str]]:
     """What a run took besides its steps; unknown while it runs, and after a resume, whose pause is no work."""
-    times = [run.info.get(end) for end in ("started", "ended")]
+    started, ended = (read_time(run.info.get(end)) for end in ("started", "ended"))
     if run.status == "running" or any(line.row.get("kind") == "resume" for line in run.events):
         return []
-    try:
-        started, ended = (datetime.fromisoformat(str(time)) for time in times)
-    except ValueError:
+    if started is None or ended is None:
         return []
     rest = max(0.0, (ended - started).total_seconds() - seconds)
     return [("before, between and after the steps", rest, "s", "from started to ended (whole seconds) − steps")]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rlvrlab.report.gather.answer import NOTHING, TONES
 from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, section, words
+from rlvrlab.shares import hundredths
 
 
 def opening(paired: Section | None, names: Sequence[str], missing: Sequence[Fact], seeds: Sequence[int]) -> Section:
@@ -32,7 +33,7 @@ def _decided(paired: Section) -> Fact:
     detectable = difference.get("detectable")
     why = []
     if verdict == "not shown" and isinstance(detectable, float):
-        size = f"{100 * detectable:.0f} points"
+        size = f"{hundredths(detectable, 0)} points"
         why = [{"why": f"such a comparison finds a true difference of {size} only 4 times in 5",
                 "try": "more problems, or more seeds of each", "from": data["from"]}]  # fmt: skip
     problems = difference.get("problems")

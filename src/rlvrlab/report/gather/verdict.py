@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlvrlab.report.reading import Fact, Section, as_list, as_table, number, place, rounded, section, words
+from rlvrlab.shares import percent
 
 STUDY = "study.json"
 TONES = {"better": "good", "undecided": "unclear", "equivalent": "unclear"}
@@ -51,8 +52,7 @@ def _measured(forest: Fact) -> str:
     [row] = forest["rows"]
     if row["value"] is None or not forest["share"]:
         return ""
-    bounds = "" if None in (row["low"], row["high"]) else f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
-    return f"Then measured in {forest['name']}: {row['name']} {100 * row['value']:.1f} %{bounds}."
+    return f"Then measured in {forest['name']}: {row['name']} {percent(row['value'], row['low'], row['high'])}."
 
 
 def _forest(study: dict[str, Any], stage: dict[str, Any], index: int, decisions: dict[str, Any]) -> Fact | None:

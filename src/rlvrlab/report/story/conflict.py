@@ -13,9 +13,8 @@ from rlvrlab.report.gather.conflict import last_values, pair_of, pairs_in
 from rlvrlab.report.gather.intervals import interval, shared_level
 from rlvrlab.report.reading import as_table, number, rounded
 from rlvrlab.report.run_record import RunRecord
-from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, Table, bracket, rows_of
-from rlvrlab.report.story.pictures import Curve
+from rlvrlab.report.story.part import Curve, Part, Table, heat, lines, rows_of
+from rlvrlab.shares import difference, percent, signed
 
 FLOOR, PERMUTATION, SELF = "surgery/noise_floor", "surgery/permutation_p", "surgery/self_cosine/"
 AGAINST = "below 0"
@@ -46,13 +45,13 @@ def conflict(run: RunRecord) -> Part | None:
         "conflict_rate": (["cosine", "step", "share_of_pairs"], rows_of(rates)),
     }
     shown = {
-        "conflict_matrix": pictures.heat("Mean cosine of the groups' gradients", names, names, cells),
-        "conflict_cosines": pictures.lines("Cosine of every pair", curves, "cosine"),
-        "conflict_rate": pictures.lines("Pairs with a low cosine", rates, "share of the step's pairs"),
+        "conflict_matrix": heat("Mean cosine of the groups' gradients", names, names, cells),
+        "conflict_cosines": lines("Cosine of every pair", curves, "cosine"),
+        "conflict_rate": lines("Pairs with a low cosine", rates, "share of the step's pairs"),
     }
     if worth:
         tables["noise_floor"] = (["what", "step", "value"], rows_of(worth))
-        shown["noise_floor"] = pictures.lines("What a cosine is worth", worth, "cosine")
+        shown["noise_floor"] = lines("What a cosine is worth", worth, "cosine")
     return Part(tables, shown, _sentences(run, found, rates))
 
 
@@ -102,7 +101,7 @@ def _often(rates: dict[str, Curve]) -> str:
     told = {}
     for name, curve in rates.items():
         rate = _over_steps([share for _, share in curve], 0.0)
-        told[name] = f"{100 * rate['value']:.0f} %{bracket(rate['low'], rate['high'], 100, 0)}"
+        told[name] = percent(rate["value"], rate["low"], rate["high"], digits=0)
     steps = len(rates[AGAINST])
     said = f"In a step that has pairs of groups ({steps}), {told.pop(AGAINST)} of them point against each other"
     return "; ".join([f"{said} (cosine below 0)", *(f"{share} have a cosine {name}" for name, share in told.items())])
@@ -113,7 +112,7 @@ def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]], rat
     worst = found[lowest]
     said = (
         f"**Conflict.** {_often(rates)}. The pair with the lowest cosine at the end is {lowest[0]} and {lowest[1]}: "
-        f"mean cosine {worst['value']:+.2f}{bracket(worst['low'], worst['high'])} over {worst['n']} steps"
+        f"mean cosine {difference(worst['value'], worst['low'], worst['high'], 1, 2)} over {worst['n']} steps"
         f"{f', as the lowest of {len(found)} pairs' if len(found) > 1 else ''}."
     )
     floors = [value for _, value, _ in run.series(FLOOR)]
@@ -126,6 +125,6 @@ def _sentences(run: RunRecord, found: dict[tuple[str, str], dict[str, Any]], rat
     reading = "so the conflict is more than noise" if real else "so nothing here tells this conflict from noise"
     return [said, (
         f"Random groups reach cosines of ±{floor:.2f} (noise floor), a group agrees with its own other half by "
-        f"{agree:+.2f}, and the cosines are lower than random groups have (p < 0.05) in {small} of {len(ps)} checks: "
-        f"{reading}."
+        f"{signed(agree)}, and the cosines are lower than random groups have (p < 0.05) in {small} of {len(ps)} "
+        f"checks: {reading}."
     ), COMPARISON]  # fmt: skip

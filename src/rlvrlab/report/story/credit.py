@@ -11,8 +11,8 @@ from rlvrlab.evals.pooled import estimate_pooled
 from rlvrlab.record.run import rollout_files
 from rlvrlab.report.reading import as_table, decoded
 from rlvrlab.report.run_record import RunRecord
-from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, bracket
+from rlvrlab.report.story.part import Part, bars
+from rlvrlab.shares import about, bracket, difference, signed
 
 MOST_FILES = 20
 """Steps whose answers are read, spread evenly over the run."""
@@ -32,7 +32,7 @@ def credit(run: RunRecord) -> Part | None:
         "credit_by_line": (["line", *head], [_row(line, by_line[line]) for line in sorted(by_line)[:MOST_LINES]]),
     }
     shown = {
-        name: pictures.bars(title, [(str(row[0]), row[1], row[2], row[3]) for row in tables[name][1]], "mean credit")
+        name: bars(title, [(str(row[0]), row[1], row[2], row[3]) for row in tables[name][1]], "mean credit")
         for name, title in (("credit_by_kind", "Credit by kind of step"), ("credit_by_line", "Credit by line"))
     }
     return Part(tables, shown, _sentences(run, kinds, by_line, answers))
@@ -84,7 +84,7 @@ def _row(name: str | int, credits: Credits) -> list[Any]:
 
 def _by_place(by_line: dict[int, Credits]) -> str:
     """The credit of the first and of the last line; nothing where there is one line, or where both round to 0."""
-    ends = {line: f"{fmean(by_line[line].values):+.2f}" for line in (min(by_line), max(by_line))}
+    ends = {line: signed(fmean(by_line[line].values)) for line in (min(by_line), max(by_line))}
     if len(ends) < 2 or all(float(mean) == 0 for mean in ends.values()):
         return ""
     return f" By place: {', '.join(f'{mean} on line {line}' for line, mean in ends.items())}."
@@ -99,10 +99,10 @@ def _sentences(run: RunRecord, kinds: dict[str, Credits], by_line: dict[int, Cre
     told = []
     for kind in sorted(kinds, key=lambda kind: -fmean(kinds[kind].values))[:6]:
         mean, low, high = kinds[kind].interval()
-        told.append(f"{kind} {mean:+.2f}{bracket(low, high)} ({len(kinds[kind].values)})")
+        told.append(f"{kind} {difference(mean, low, high, 1, 2)} ({len(kinds[kind].values)})")
     said = [
         f"**Step credit** was measured on {len(steps)} steps of {answers} stored answers to {share.problems} problems: "
-        f"{100 * share.value:.0f} % of them{bracket(share.low, share.high, 100, 0)} earn or cost something. "
+        f"{about(share.value)} of them{bracket(share.low, share.high, 100, 0)} earn or cost something. "
         f"Mean credit by kind of step, with 95 % intervals for new problems, and counts: {', '.join(told)}."
         f"{_by_place(by_line)}"
     ]

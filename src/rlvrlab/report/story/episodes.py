@@ -6,10 +6,9 @@ from math import inf
 
 from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.run_record import RunRecord
-from rlvrlab.report.story import pictures
 from rlvrlab.report.story.learning import FEW
-from rlvrlab.report.story.part import Part, bracket, rows_of
-from rlvrlab.report.story.pictures import Curve
+from rlvrlab.report.story.part import Curve, Part, lines, rows_of
+from rlvrlab.shares import bracket
 
 TURNS, CALLS, FAILED, BY_TOOL = "agent/turns", "agent/calls", "agent/failed_calls", "agent/calls/"
 
@@ -27,7 +26,7 @@ def episodes(run: RunRecord) -> Part | None:
     ends = [f"{name} {_mean(c[:FEW], name)} → {_mean(c[-FEW:], name)}" for name, c in curves.items()]
     when = f"in the first and the last {FEW} on-line steps, with t intervals over these"
     told = f"**Tools**, mean per episode {when}: {', '.join(ends)}."
-    picture = pictures.lines("Turns and calls of an episode", curves, "mean per episode")
+    picture = lines("Turns and calls of an episode", curves, "mean per episode")
     return Part({"tools": (["what", "step", "value"], rows_of(curves))}, {"tools": picture}, [told])
 
 

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from rlvrlab.report.reading import as_table
 from rlvrlab.report.run_record import RunRecord
-from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, Table, rows_of
-from rlvrlab.report.story.pictures import Curve
+from rlvrlab.report.story.part import Curve, Part, Table, lines, rows_of
 
 ACTIVE, CORRECTION, RELAXED = "guard/active", "guard/correction", "guard/relaxed"
 PROTECTED = "guard/protected"
@@ -46,11 +44,11 @@ def _bent(run: RunRecord) -> Drawn:
     """Of a guard that bends steps: how often and how far, and what a bent step was expected to do to each skill."""
     sizes = {"correction": _curve(run, CORRECTION), "skills that bend the step": _curve(run, ACTIVE)}
     tables: dict[str, Table] = {"guard": (["what", "step", "value"], rows_of(sizes))}
-    shown = {"guard": pictures.lines("What the guard did", sizes, "size, and number of skills")}
+    shown = {"guard": lines("What the guard did", sizes, "size, and number of skills")}
     changes = {_skill(key): _curve(run, key) for key in _changes(run)}
     if changes:
         tables["guard_change"] = (["skill", "step", "expected_change"], rows_of(changes))
-        shown["guard_change"] = pictures.lines("Expected change of protected skills", changes, "objective, per step")
+        shown["guard_change"] = lines("Expected change of protected skills", changes, "objective, per step")
     return tables, shown
 
 
@@ -58,7 +56,7 @@ def _recorded(run: RunRecord) -> Drawn:
     """Of a guard that pulls, averages or mixes in: every number that it recorded."""
     curves = {key.removeprefix("guard/"): _curve(run, key) for key in run.keys if key.startswith("guard/")}
     tables: dict[str, Table] = {"guard": (["what", "step", "value"], rows_of(curves))}
-    return tables, {"guard": pictures.lines("What the guard recorded", curves, "value")}
+    return tables, {"guard": lines("What the guard recorded", curves, "value")}
 
 
 def _held(run: RunRecord) -> str:

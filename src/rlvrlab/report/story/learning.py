@@ -9,8 +9,8 @@ from rlvrlab.evals.cards import Card, better_before, gain_lines, on_test, read_c
 from rlvrlab.record.summary import Summary
 from rlvrlab.report.reading import rounded
 from rlvrlab.report.run_record import RunRecord
-from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import CELL, Part, Table, bracket, points, rows_of
+from rlvrlab.report.story.part import CELL, Part, Table, heat, lines, rows_of
+from rlvrlab.shares import about, percent, points
 
 SIGNAL = {
     "train/acc": "right",
@@ -41,7 +41,7 @@ def phases(run: RunRecord) -> Part | None:
         "phases_summary": (head, rows),
         "learning": (["data", "step", "accuracy"], rows_of(curves)),
     }
-    picture = pictures.lines("Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in run.marks])
+    picture = lines("Learning on dev problems", curves, "accepted@1", [(m["x"], m["name"]) for m in run.marks])
     shown = {"learning": picture}
     cards = read_cards(run.root)
     if any(card.metrics for card in cards):
@@ -62,7 +62,7 @@ def _on_test(cards: Sequence[Card]) -> tuple[Table, str]:
         for card, column in zip(cards, columns, strict=True)
     ]
     cells = [[rounded(card.metrics.get(key)) for card in cards] for key in keys]
-    return (CELL, rows), pictures.heat("Test problems, phase by phase", names, columns, cells)
+    return (CELL, rows), heat("Test problems, phase by phase", names, columns, cells)
 
 
 def _change(phase: str, entry: dict[str, Any]) -> str:
@@ -73,9 +73,8 @@ def _change(phase: str, entry: dict[str, Any]) -> str:
     since = f" (at step {first['step']})" if first.get("late") else ""
     beyond = "beyond chance" if moved["low"] > 0 or moved["high"] < 0 else "which may be chance"
     return (
-        f"**{phase}** took accepted@1 on dev problems from {100 * first['accuracy']:.1f} %{since} to "
-        f"{100 * last['accuracy']:.1f} %: {points(moved['value'])} points"
-        f"{bracket(moved['low'], moved['high'], 100, 1)}, {beyond}."
+        f"**{phase}** took accepted@1 on dev problems from {percent(first['accuracy'])}{since} to "
+        f"{percent(last['accuracy'])}: {points(moved['value'], moved['low'], moved['high'])}, {beyond}."
     )
 
 
@@ -89,7 +88,7 @@ def reward_parts(run: RunRecord) -> Part | None:
     if len(curves) > 1:
         ends = [f"{name} {mean(c[:FEW]):.2f} → {mean(c[-FEW:]):.2f}" for name, c in curves.items() if c]
         told = [f"Parts of the reward, mean of the first and the last {FEW} steps: {', '.join(ends)}."]
-    picture = pictures.lines("Parts of the reward", curves, "mean over answers")
+    picture = lines("Parts of the reward", curves, "mean over answers")
     return Part({"reward_parts": (["part", "step", "value"], rows_of(curves))}, {"reward_parts": picture}, told)
 
 
@@ -101,10 +100,10 @@ def signal(run: RunRecord) -> Part | None:
     if not silent:
         return None
     told = (
-        f"Groups whose answers all earned the same: {100 * mean(silent[:FEW]):.0f} % in the first {FEW} on-line "
-        f"steps, {100 * mean(silent[-FEW:]):.0f} % in the last {FEW}."
+        f"Groups whose answers all earned the same: {about(mean(silent[:FEW]))} in the first {FEW} on-line "
+        f"steps, {about(mean(silent[-FEW:]))} in the last {FEW}."
     )
-    picture = pictures.lines("Is there signal to train on?", curves, "share, or nats")
+    picture = lines("Is there signal to train on?", curves, "share, or nats")
     return Part({"signal": (["what", "step", "value"], rows_of(curves))}, {"signal": picture}, [told])
 
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from rlvrlab.report.gather.intervals import mean_of
 from rlvrlab.report.gather.peaks import Loss, Measured, Moved, losses, moves, skill_courses
 from rlvrlab.report.gather.skills import StageTable
-from rlvrlab.report.reading import Fact
 from rlvrlab.report.run_record import RunRecord
-from rlvrlab.report.story import pictures
-from rlvrlab.report.story.part import Part, Table, bracket, points
+from rlvrlab.report.story.part import Part, Table, bars, heat, lines
+from rlvrlab.shares import cell, difference, hundredths, percent
 
 
 class End(NamedTuple):
@@ -57,13 +56,13 @@ def skills(run: RunRecord) -> Part | None:
     drawn = {skill: [(one.step, one.share) for one in course] for skill, course in courses.items()}
     changes = [(one.skill, -one.lost, _negative(one.lost_high), _negative(one.lost_low)) for one in ends]
     shown = {
-        "forgetting_curves": pictures.lines("Success on every skill", drawn, "success on dev problems", marks),
-        "skills_end": pictures.bars("Change since each skill's peak", changes, "end − peak"),
+        "forgetting_curves": lines("Success on every skill", drawn, "success on dev problems", marks),
+        "skills_end": bars("Change since each skill's peak", changes, "end − peak"),
     }
     if table.complete:
         names = ["before", *(f"after {stage['skill']}" for stage in table.stages)]
         tables["retention"] = (["stage", *table.skills], [[n, *row] for n, row in zip(names, table.rows, strict=True)])
-        shown["retention"] = pictures.heat("Success after every stage", names, table.skills, table.rows)
+        shown["retention"] = heat("Success after every stage", names, table.skills, table.rows)
     if (retained := table.retention()) is not None:
         numbers = [[name, value] for name, value in retained._asdict().items() if not isnan(value)]
         tables["retention_metrics"] = (["metric", "value"], numbers)
@@ -111,39 +110,32 @@ def _negative(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-def _signed(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{points(low)}, {points(high)}]"
-
-
-def _percent(found: Fact) -> str:
-    return bracket(found["low"], found["high"], 100, 1)
-
-
 def _sentences(table: StageTable, courses: dict[str, list[Measured]], ends: list[End]) -> list[str]:
     worst = min(ends, key=lambda one: one.end)
     average = mean_of([(course[-1].share, course[-1].bounds()) for course in courses.values()])
-    moved = [f"{one.skill} {points(one.change)}{_signed(one.change_low, one.change_high)}" for one in ends]
+    moved = [f"{one.skill} {difference(one.change, one.change_low, one.change_high)}" for one in ends]
     said = [
-        f"**Skills.** The average over {len(ends)} skills ends at {100 * average['value']:.1f} %{_percent(average)}; "
-        f"the worst is {worst.skill} with {100 * worst.end:.1f} %{bracket(worst.end_low, worst.end_high, 100, 1)}. "
+        f"**Skills.** The average over {len(ends)} skills ends at "
+        f"{percent(average['value'], average['low'], average['high'])}; the worst is {worst.skill} "
+        f"with {percent(worst.end, worst.end_low, worst.end_high)}. "
         f"From start to end, in points: {', '.join(moved)}. Intervals of single skills hold for all of them together."
     ]
     fallen = [one for one in ends if one.lost_low is not None and one.lost_low > 0]
     if all(one.lost_low is None for one in ends):
         said.append("**Forgetting.** The record does not tell whether a loss since a peak is more than chance.")
     elif fallen:
-        lost = [f"{one.skill} {100 * one.lost:.1f}{bracket(one.lost_low, one.lost_high, 100, 1)}" for one in fallen]
+        lost = [f"{one.skill} {cell(one.lost, one.lost_low, one.lost_high)}" for one in fallen]
         held = "intervals hold for all skills together and count the choice of the peak in"
         said.append(f"**Forgetting.** Lost since the peak beyond chance, in points: {', '.join(lost)}; {held}.")
     else:
         said.append("**Forgetting.** No skill lost more since its peak than chance explains.")
     retained = table.retention()
     if retained is not None and not isnan(retained.forgetting):
-        back = table.backward_transfer()
+        back, learnt = table.backward_transfer(), table.learning()
         said.append(
-            f"Skills trained before the last stage lost {100 * retained.forgetting:.1f} points since their peak on "
-            f"average; backward transfer {points(retained.backward_transfer)}{_signed(back['low'], back['high'])}, "
-            f"learning {100 * retained.learning:.1f} %{_percent(table.learning())}, forward transfer "
-            f"{points(retained.forward_transfer)}, oscillation {100 * retained.oscillation:.1f} points a stage."
+            f"Skills trained before the last stage lost {hundredths(retained.forgetting)} points since their peak on "
+            f"average; backward transfer {difference(retained.backward_transfer, back['low'], back['high'])}, "
+            f"learning {percent(retained.learning, learnt['low'], learnt['high'])}, forward transfer "
+            f"{difference(retained.forward_transfer)}, oscillation {hundredths(retained.oscillation)} points a stage."
         )
     return said

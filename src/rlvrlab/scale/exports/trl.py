@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvrlab.engines.hf.config import ALL_LINEAR, alpha_of
 from rlvrlab.errors import RecipeError
 from rlvrlab.recipe import Recipe, Resolved
 from rlvrlab.record.files import write_atomically, write_json
@@ -159,8 +160,8 @@ def settings(resolved: Resolved) -> dict[str, Any]:
     recipe, engine, optimizer = resolved.recipe, resolved.recipe.engine, resolved.recipe.optimizer
     table, targets = recipe.phase_tables["grpo"], engine["lora_targets"]
     updates = table["minibatches"] * table["epochs"]
-    lora = {"r": engine["lora_rank"], "lora_alpha": engine["lora_alpha"] or 2 * engine["lora_rank"],
-            "target_modules": targets if targets == "all-linear" else [part.strip() for part in targets.split(",")],
+    lora = {"r": engine["lora_rank"], "lora_alpha": alpha_of(engine["lora_rank"], engine["lora_alpha"]),
+            "target_modules": targets if targets == ALL_LINEAR else [part.strip() for part in targets.split(",")],
             }  # fmt: skip
     return {
         "model": engine["model"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rlvrlab.engines.hf.config import ALL_LINEAR, alpha_of
 from rlvrlab.envs.base import BaseEnvironment
 from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe import Resolved
@@ -101,10 +102,10 @@ def _model(resolved: Resolved) -> Settings:
         found[f"{MODEL}.custom_chat_template"] = PLAIN_TEMPLATE
     if engine["lora_rank"]:
         found[f"{MODEL}.lora_rank"] = engine["lora_rank"]
-        found[f"{MODEL}.lora_alpha"] = engine["lora_alpha"] or 2 * engine["lora_rank"]
+        found[f"{MODEL}.lora_alpha"] = alpha_of(engine["lora_rank"], engine["lora_alpha"])
         if engine["rollout"] == "cpu":
             found[f"{MODEL}.lora.merge"] = True  # its sampler takes whole weights, no adapters
-        found[f"{MODEL}.target_modules"] = "all-linear"
+        found[f"{MODEL}.target_modules"] = ALL_LINEAR
         found[f"{ROLLOUT}.load_format"] = "safetensors"
     return found
 

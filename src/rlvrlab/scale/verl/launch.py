@@ -19,7 +19,7 @@ from typing import IO
 from rlvrlab import fate
 from rlvrlab.errors import InfrastructureError, RunTouched, UserError, cut, remedied
 from rlvrlab.own_code import refuse_foreign
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import plain_seed
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.headline import summarise
@@ -170,7 +170,7 @@ def resumed_settings(seed: int, step: int) -> Settings:
     verl seeds its sampler when it starts, and no checkpoint holds how far that stream of random numbers has come. With
     the seed of the first start, the answers after a resume would be drawn with the numbers of the first updates.
     """
-    drawn = key_bits(seed, "verl", "resumed", step) % 2**31
+    drawn = plain_seed(seed, "verl", "resumed", step)
     return {"trainer.val_before_train": False, f"{ROLLOUT}.seed": drawn}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rlvrlab.randomness import key_bits
+from rlvrlab.randomness import plain_seed
 from rlvrlab.scale.verl.job import current
 
 _asked: dict[tuple[int, str], list[str]] = {}
@@ -33,7 +33,7 @@ def seeded(sampling: Mapping[str, Any], row: Mapping[str, Any], turn: int = 0) -
         uids.append(uid)
     again = uids.index(uid)
     key = (recipe.seed, "verl", step, problem, again, int(row["session_id"]), turn)
-    return {**sampling, "seed": key_bits(*key) % 2**31}
+    return {**sampling, "seed": plain_seed(*key)}
 
 
 class AnswerHooks:
