@@ -17,6 +17,7 @@ OF_NAMEDTUPLES = {"_replace", "_asdict", "_fields", "_make"}
 FOREIGN_PRIVATE = {
     "cli/__init__.py": "sys._current_frames, which is documented: where the main thread is",
     "engines/hf/": "Transformers and torch keep some of what an engine must know behind an underscore",
+    "engines/template": "Jinja's sandbox is extended where it keeps its names behind an underscore",
     "judge/hacks/battery.py": "os._exit",
     "judge/jail/": "os._exit, and the ends of threading and atexit",
     "train/stopping.py": "os._exit, to leave a main thread that never comes back",
@@ -25,6 +26,7 @@ FOREIGN_PRIVATE = {
 """Where names with an underscore belong to other people's packages."""
 FOREIGN_ASKED = {
     "engines/hf/": "models of any architecture",
+    "engines/template": "values that foreign chat templates make",
     "scale/verl/": "objects of verl and torch",
     "data/sources.py": "data sets of the hub",
     "evals/hacks/patterns.py": "nodes of Python's syntax tree",
