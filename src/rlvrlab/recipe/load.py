@@ -6,8 +6,10 @@ import copy
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,16 +17,34 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, suggestion
+from rlvrlab import plain_files
+from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, near, suggestion
 from rlvrlab.recipe.checks import badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, MORE, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
-from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
+from rlvrlab.recipe.remedies import (
+    TYPES,
+    allowed_for,
+    first_words,
+    guesses,
+    in_toml,
+    keys_below,
+    of_keys,
+    of_table,
+    on_command_line,
+    words_of,
+)
+from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys, sections
 from rlvrlab.registry import find, keys_of, name_own, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
 OF_TREES = {"type": "tree"}
 """The credit of answers that grew on a tree, where the recipe names none."""
+OF_UNIONS = ("str", "list[str]")
+"""What pydantic adds to the place of a value that may be of several types: the type that it tried."""
+EXAMPLES = {"engine.model": "nano"}
+"""A value that is on hand everywhere, for keys that have no default."""
+MOST_TRIALS = 40
 IMPLIED = "by "
 """Begins the origin of a value that a plug-in has set."""
 
@@ -43,6 +63,17 @@ class Resolved:
         """The plug-in of a table; None when the recipe leaves it to the phase."""
         table = getattr(self.recipe, kind)
         return None if table is None else instantiate(kind, table, self.folder)
+
+    def where(self, key: str) -> str:
+        """`mine.toml:12: data.train_file`, or `override …`: where a value comes from, as far as the file is there."""
+        origin = self.origins.get(key, "")
+        if origin == "override":
+            return f"override {key}"
+        path = self.folder / origin
+        with suppress(OSError, ValueError):
+            line = line_of(plain_files.read_text(path), key) if path.suffix == ".toml" else None
+            return f"{near(str(path))}:{line}: {key}" if line else key
+        return key
 
     def phase(self, name: str) -> Any:
         """A phase with its table's values."""
@@ -113,6 +144,7 @@ class Tables(NamedTuple):
     tree: Tree
     origins: dict[str, str]
     sources: Mapping[str, str] = {}
+    """Path -> text."""
 
 
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:
@@ -124,7 +156,7 @@ def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str,
 
 def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
     """The tables over those of the file that they extend, unchecked."""
-    path, sources = folder / name, {name: text}
+    path, sources = folder / name, {str(folder / name): text}
     if "stages" in tree:
         raise UserError(f"{path}: is a study, not a recipe; run it with `rlvr study run {path}`")
     if "model" in tree and isinstance(tree.get("data"), list):
@@ -138,7 +170,7 @@ def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
         base, base_text = read_toml(folder / base_name)
         if "extends" in base:
             raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
-        sources.setdefault(Path(base_name).name, base_text)
+        sources.setdefault(str(folder / base_name), base_text)
         below = {key: Path(base_name).name for key, _ in flatten(base)}
         _change(base, below, dict(flatten(tree)), folder)
         tree, origins = base, below | origins
@@ -157,10 +189,15 @@ def load_changed(tables: Tables, changes: Mapping[str, Any], folder: Path) -> Re
     return resolve(tree, origins, folder, tables.sources)
 
 
-def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None) -> Resolved:
-    """Check plain tables; raises RecipeError with all problems. `sources` are the files' texts, to name lines."""
+def resolve(
+    tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None, *, trial: bool = False
+) -> Resolved:
+    """Check plain tables; raises RecipeError with all problems. `sources` are the files' texts, to name lines.
+
+    In a `trial` of what might be a remedy nobody looks for remedies.
+    """
+    report = _Report(sources or {}, origins, None if trial else Trials(tree, origins, folder))
     tree = copy.deepcopy(tree)
-    report = _Report(sources or {}, origins)
     phases = tree.pop("phase_tables", {})
     phases |= {name: tree.pop(name) for name in names("phase") if name in tree}
     listed = tree.get("phases", ["grpo"])
@@ -214,7 +251,7 @@ def instantiate_part(kind: str, table: dict[str, Any], where: str, folder: Path 
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     except ValueError as error:  # pydantic's own, several lines long
-        raise UserError(f"{where} ({table['type']}): {' '.join(str(error).split())[:200]}") from None
+        raise UserError(f"{where} ({table['type']}): {first_words(error)}") from None
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
@@ -228,9 +265,49 @@ def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
 
 
 @dataclass
+class Trials:
+    """Whether a recipe would have less wrong with it if one value was another one."""
+
+    tree: Tree
+    origins: Mapping[str, str]
+    folder: Path
+    left: int = MOST_TRIALS
+
+    def accepted(self, place_of: Sequence[str | int], value: Any) -> bool:
+        """Try it; None takes the key out. A recipe with very many mistakes is not tried without end."""
+        self.left -= 1
+        if self.left < 0:
+            return False
+        tree = copy.deepcopy(self.tree)
+        *above, last = place_of
+        table: Any = tree
+        for part in above:
+            table = table[part]
+        if value is None:
+            table.pop(last)
+        else:
+            table[last] = value
+        return self._wrong(tree) < self._before
+
+    @cached_property
+    def _before(self) -> frozenset[str]:
+        return self._wrong(self.tree)
+
+    def _wrong(self, tree: Tree) -> frozenset[str]:
+        try:
+            resolve(tree, dict(self.origins), self.folder, trial=True)
+        except RecipeError as error:
+            return frozenset(error.problems)
+        except UserError as error:
+            return frozenset([str(error), "more than one recipe has wrong"])
+        return frozenset()
+
+
+@dataclass
 class _Report:
     sources: Mapping[str, str]
     origins: Mapping[str, str]
+    trials: Trials | None = None
     problems: list[str] = field(default_factory=list)
     implied: dict[str, tuple[Any, str]] = field(default_factory=dict)
     """Keys that a plug-in sets where the recipe does not, and the origin that is told for each."""
@@ -247,9 +324,12 @@ class _Report:
 
     def plugin(self, kind: str, table: Any, folder: Path, prefix: str | None = None) -> Tree:
         prefix = kind if prefix is None else prefix
-        if not isinstance(table, dict) or not isinstance(table.get("type"), str):
+        if not isinstance(table, dict):
+            self._no_table(prefix, table, kind, [])
+            return {}
+        if not isinstance(table.get("type"), str):
             hint = f"one of: {', '.join(names(kind))}"
-            given = set(table) if isinstance(table, dict) else set()
+            given = set(table)
             fitting = [name for name in names(kind) if given and given <= set(keys_of(find(kind, name, folder)))]
             hint += f"; `{prefix}.type={fitting[0]}` has {', '.join(sorted(given))}" if fitting else ""
             self.problems.append(f"{self.where(prefix)}: needs `type = NAME`, {hint}")
@@ -282,17 +362,18 @@ class _Report:
             self.problems.append(f"{self.where('phases')}: unknown phase {name!r}{suggestion(name, names('phase'))}")
             return {}
         if not isinstance(table, dict):
-            self.problems.append(f"{self.where(name)}: must be a table such as [{name}] with steps = 10")
+            self._no_table(name, table, "phase", keys_of(find("phase", name)))
             return {}
         filled = self.plugin("phase", {"type": name, **table}, folder, prefix=name)
         filled.pop("type", None)
         return filled
 
     def _add(self, error: ValidationError, prefix: str, known: list[str], cls: type[Any] | None = None) -> None:
-        from rlvrlab.recipe.meant import listed, nearest_key, said_of
+        from rlvrlab.recipe.meant import nearest_key
 
-        for item in error.errors(include_url=False):
-            key = (prefix + ".".join(str(part) for part in item["loc"] if isinstance(part, str))).strip(".")
+        for place_of, items in _by_place(error):
+            item = items[0]
+            key = (prefix + ".".join(str(part) for part in place_of if isinstance(part, str))).strip(".")
             if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
                 for leaf in below or [key]:
@@ -301,14 +382,64 @@ class _Report:
                 remedy = f"`rlvr train --resume RUN {key}={more}`; for a new one write {key}={more.lstrip('+')}"
                 self.problems.append(f"{self.where(key)}: {more} lengthens a run that there is, {remedy}")
             elif item["type"] == "missing":
-                self.problems.append(f"{self.where(key)}: has no default; add `{key} = …`{said_of(cls, key)}")
-            else:
-                words, got = item["msg"].removeprefix("Value error, "), json.dumps(item["input"], default=str)[:80]
-                remedy = listed(key, item["input"]) if item["type"] in ("list_type", "tuple_type") else ""
-                self.problems.append(f"{self.where(key)}: {words[:1].lower()}{words[1:]}, got {got}{remedy}")
+                self._missing(key, prefix.rstrip("."), cls)
+            elif key not in PLUGIN_TABLES:  # those are told where they are built
+                self._wrong(key, (*prefix.strip(".").split(".")[: bool(prefix)], *place_of), items)
+
+    def _missing(self, key: str, table: str, cls: type[Any] | None) -> None:
+        """A key without a default, with a value that would do if one is known."""
+        from rlvrlab.recipe.meant import said_of
+
+        leaf = key.rpartition(".")[2]
+        usual = EXAMPLES.get(key)
+        known = usual is not None and self.trials is not None and self.trials.accepted((table, leaf), usual)
+        value = usual if known else leaf.upper()
+        ways = f"write {key}={value} on a command line, {leaf} = {json.dumps(value)} below [{table}] of a file"
+        self.problems.append(f"{self.where(key)}: has no default; {ways}{said_of(cls, key)}")
+
+    def _wrong(self, key: str, place_of: Sequence[str | int], items: Sequence[Any]) -> None:
+        """A value that is not of the type or not within the limits, with one that would be accepted."""
+        kinds, value = [item["type"] for item in items], items[0]["input"]
+        allowed = re.findall(r"'([^']*)'", str(items[0].get("ctx", {}).get("expected", "")))
+        if "model_type" in kinds:
+            self._no_table(key, value, None, keys_below(key, sections()))
+            return
+        words, got = words_of(kinds, items[0]["msg"]), json.dumps(value, default=str)[:80]
+        inside = next((place for place, part in enumerate(place_of) if isinstance(part, int)), None)
+        wanted = [TYPES[kind] for kind in kinds if kind in TYPES]
+        remedy = ""
+        for guess in guesses(key, value, wanted, allowed) if self.trials else ():
+            if self.trials and self.trials.accepted(place_of, guess):
+                remedy = self._written(key, guess) if inside is None else ""
+                break
+        self.problems.append(f"{self.where(key)}: {words}, got {got}{remedy or allowed_for(key)}")
+
+    def _written(self, key: str, value: Any) -> str:
+        """`; write …`, as it is written where the wrong value came from."""
+        if self.where(key).startswith("override "):
+            return f"; write {on_command_line(key, value)}"
+        if value is None:
+            return "; leave the line out"
+        lines = [text.split("\n")[line - 1] for text in self.sources.values() if (line := line_of(text, key))]
+        leaf = key.rpartition(".")[2]
+        own = lines[0].partition("=")[0].strip() if lines else leaf
+        return f"; write `{own if own.endswith(leaf) else leaf} = {in_toml(value)}`"
+
+    def _no_table(self, key: str, value: Any, kind: str | None, keys: Sequence[str]) -> None:
+        """A value in the place of a table: which of its keys was meant, else those it has."""
+        needed = {full.rpartition(".")[2]: one for full, one in EXAMPLES.items() if full.startswith(f"{key}.")}
+        tables = [{leaf: guess} for leaf, guess in of_table(value, kind, keys)]
+        tried = (table for table in (*tables, *({**one, **needed} for one in tables if needed)))
+        table = next((one for one in tried if self.trials and self.trials.accepted((key,), one)), None)
+        remedy = f"; write {of_keys(key, kind, keys)}"
+        if table is not None and self.where(key).startswith("override "):
+            remedy = f"; write {' '.join(on_command_line(f'{key}.{leaf}', one) for leaf, one in table.items())}"
+        elif table is not None:
+            remedy = f"; write {' and '.join(f'`{key}.{leaf} = {in_toml(one)}`' for leaf, one in table.items())}"
+        self.problems.append(f"{self.where(key)}: is a table, got {json.dumps(value, default=str)[:80]}{remedy}")
 
     def where(self, key: str, text: str = "") -> str:
-        """`recipe.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override.
+        """`recipes/mine.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override.
 
         No line of a file is to blame where the problem's text names a value that an override has set.
         """
@@ -317,9 +448,18 @@ class _Report:
         if own and all(one in overridden for one in own):
             return f"override {key}"
         named = [one for one in overridden if re.search(rf"(?<![\w.]){_within(one, key)}(?![\w.]\w)", text)]
-        lines = ((name, line_of(text, key)) for name, text in self.sources.items())
+        lines = ((near(name), line_of(text, key)) for name, text in self.sources.items())
         place = f"override {', '.join(named)}" if named else next((f"{n}:{line}" for n, line in lines if line), "")
         return f"{place}: {key}" if place else key
+
+
+def _by_place(error: ValidationError) -> Iterator[tuple[tuple[str | int, ...], list[Any]]]:
+    """The mistakes by their place in the tables; where a key takes one of several types, there are several of one."""
+    found: dict[tuple[str | int, ...], list[Any]] = {}
+    for item in error.errors(include_url=False):
+        place_of = tuple(part for part in item["loc"] if part not in OF_UNIONS)
+        found.setdefault(place_of, []).append(item)
+    yield from found.items()
 
 
 def _within(one: str, table: str) -> str:
@@ -337,6 +477,8 @@ def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], fol
                 for full in [full for full in origins if f"{full}.".startswith(f"{kind}.{key}.")]:
                     del origins[full]
     for key, value in changes.items():
+        for full in [full for full in origins if full.startswith(f"{key}.") or key.startswith(f"{full}.")]:
+            del origins[full]  # a value in the place of a table, or a table in that of a value
         if value is None:
             from rlvrlab.recipe.unset import unset
 
@@ -394,5 +536,5 @@ def _defaults(cls: type[Any]) -> Tree:
 
 def _line(problem: str) -> int:
     """Sorts problems by their line in the file; those without one come last, in the order found."""
-    match = re.match(r"[^\s:]+:(\d+): ", problem)
+    match = re.match(r".+?:(\d+): ", problem)
     return int(match[1]) if match else MAX_BYTES

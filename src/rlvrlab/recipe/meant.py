@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -57,11 +56,6 @@ def keys_meant(name: str, known: Iterable[str]) -> list[str]:
     wanted = {leaf, OTHER_NAMES.get(leaf, leaf)}
     found = [key for key in dict.fromkeys(known) if key.rpartition(".")[2] in wanted]
     return sorted(found, key=_imitates)[:MOST]
-
-
-def listed(key: str, value: Any) -> str:
-    """How one word is written as a list; nothing for what is no word."""
-    return f"; write '{key}=[{json.dumps(value)}]'" if isinstance(value, str) else ""
 
 
 def said_of(cls: type[Any] | None, key: str) -> str:

@@ -51,7 +51,7 @@ def _looked_up(resolved: Resolved, found: Sequence[Lookup]) -> LookedUp:
     if any(one.state == "wrong" for one in (*found, *roles.values())):
         return LookedUp([*found, *roles.values()], {})
     own = any(owns(resolved.recipe))
-    if not own and (seconds := _seconds_to_draw(resolved, env)) > MOST_S:
+    if not own and (seconds := seconds_to_draw(resolved, env)) > MOST_S:
         reason = f"all problems take about {seconds:.0f} s to draw"
         later = Lookup("phases", "not checked", f"{reason}; a run checks them before it begins", reason)
         return LookedUp([*found, *roles.values(), *_without_group(resolved, env), later], {})
@@ -151,7 +151,7 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
     return Lookup(f"env, {role} problems", "found", f"{env.name} has some")
 
 
-def _seconds_to_draw(resolved: Resolved, env: Any) -> float:
+def seconds_to_draw(resolved: Resolved, env: Any) -> float:
     """About how long it takes to draw the problems that no file holds, by the time of a few of them."""
     data, roles = resolved.recipe.data, get_args(Role)
     drawn = sum(_asked(resolved, role) for role in roles if getattr(data, f"{role}_file") is None)
