@@ -289,6 +289,13 @@ class Trials:
             table[last] = value
         return self._wrong(tree) < self._before
 
+    def value_at(self, place_of: Sequence[str | int]) -> Any:
+        """What stands there now."""
+        found: Any = self.tree
+        for part in place_of:
+            found = found[part]
+        return found
+
     @cached_property
     def _before(self) -> frozenset[str]:
         return self._wrong(self.tree)
@@ -405,14 +412,26 @@ class _Report:
             self._no_table(key, value, None, keys_below(key, sections()))
             return
         words, got = words_of(kinds, items[0]["msg"]), json.dumps(value, default=str)[:80]
-        inside = next((place for place, part in enumerate(place_of) if isinstance(part, int)), None)
         wanted = [TYPES[kind] for kind in kinds if kind in TYPES]
-        remedy = ""
-        for guess in guesses(key, value, wanted, allowed) if self.trials else ():
-            if self.trials and self.trials.accepted(place_of, guess):
-                remedy = self._written(key, guess) if inside is None else ""
-                break
+        remedy = next((self._written(key, one) for one in self._tried(key, place_of, value, wanted, allowed)), "")
         self.problems.append(f"{self.where(key)}: {words}, got {got}{remedy or allowed_for(key)}")
+
+    def _tried(
+        self, key: str, place_of: Sequence[str | int], value: Any, wanted: Sequence[str], allowed: Sequence[str]
+    ) -> Iterator[Any]:
+        """Values of the key that would be accepted; of a list with a wrong item, the whole list."""
+        if self.trials is None:
+            return
+        inside = next((at for at, part in enumerate(place_of) if isinstance(part, int)), None)
+        if inside is None:
+            yield from (one for one in guesses(key, value, wanted, allowed) if self.trials.accepted(place_of, one))
+            return
+        if inside != len(place_of) - 1:  # a table within a list
+            return
+        whole = self.trials.value_at(place_of[:inside])
+        items = [next(guesses(key, one, wanted, allowed), one) for one in whole]
+        if self.trials.accepted(place_of[:inside], items):
+            yield items
 
     def _written(self, key: str, value: Any) -> str:
         """`; write …`, as it is written where the wrong value came from."""
@@ -454,12 +473,17 @@ class _Report:
 
 
 def _by_place(error: ValidationError) -> Iterator[tuple[tuple[str | int, ...], list[Any]]]:
-    """The mistakes by their place in the tables; where a key takes one of several types, there are several of one."""
-    found: dict[tuple[str | int, ...], list[Any]] = {}
+    """The mistakes by their key, each with its place in the tables: of several in one list, those of the first item.
+
+    Where a key takes one of several types, it is wrong for each of them.
+    """
+    found: dict[tuple[str, ...], list[tuple[tuple[str | int, ...], Any]]] = {}
     for item in error.errors(include_url=False):
         place_of = tuple(part for part in item["loc"] if part not in OF_UNIONS)
-        found.setdefault(place_of, []).append(item)
-    yield from found.items()
+        found.setdefault(tuple(part for part in place_of if isinstance(part, str)), []).append((place_of, item))
+    for mistakes in found.values():
+        deepest = max((place_of for place_of, _ in mistakes), key=len)
+        yield deepest, [item for place_of, item in mistakes if place_of == deepest]
 
 
 def _within(one: str, table: str) -> str:

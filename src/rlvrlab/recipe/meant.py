@@ -6,6 +6,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rlvrlab.recipe.schema import core_keys
@@ -60,10 +61,10 @@ def keys_meant(name: str, known: Iterable[str]) -> list[str]:
 
 def said_of(cls: type[Any] | None, key: str) -> str:
     """What a plug-in's source says of its key, the text below it; nothing where there is no source."""
-    try:
-        source = inspect.getsource(cls) if cls else ""
-    except (OSError, TypeError):
-        return ""
+    source = ""
+    for base in cls.__mro__ if cls else ():  # keys that kin share stand in the class that they derive from
+        with suppress(OSError, TypeError):
+            source += inspect.getsource(base)
     leaf = re.escape(key.rpartition(".")[2])
     found = re.search(rf'^    {leaf}: [^\n]*\n    """(.+?)"""', source, re.MULTILINE | re.DOTALL)
     return f": {' '.join(found[1].split()).rstrip('.')}" if found else ""
