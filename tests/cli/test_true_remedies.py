@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from command_line import errors, inside, tiny
 
 from rlvrlab.data.presets import how_to_make
+from rlvrlab.recipe import load_recipe
+from rlvrlab.train.lookups import seconds_to_draw
 
 
 @pytest.fixture
@@ -173,3 +176,18 @@ def test_a_plan_does_not_wait_for_problems_without_end(run, tmp_path: Path, monk
     monkeypatch.setattr("rlvrlab.train.plan.MOST_DRAWN_S", 0.0)
     done = run("train", "tiny.toml", "--plan")
     assert done.returncode == 0 and "a plan does not wait for them; lower data.train_size" in done.stdout
+
+
+def test_what_only_the_first_call_costs_does_not_hide_what_each_problem_costs(tmp_path: Path) -> None:
+    class Slow:
+        """The first call takes long, as where tables are made; each problem a millisecond."""
+
+        called = 0
+
+        def problems(self, role: str, size: int, seed: int) -> list[None]:
+            self.called += 1
+            time.sleep(0.001 * size + (0.3 if self.called == 1 else 0.0))
+            return [None] * size
+
+    resolved = load_recipe(tiny(tmp_path), ["data.train_size=100000"])
+    assert seconds_to_draw(resolved, Slow()) > 60
