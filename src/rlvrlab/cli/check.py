@@ -178,7 +178,7 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     """The plug-in of this name with KEY=VALUE words, as a recipe's table would make it."""
     from pydantic import ValidationError
 
-    from rlvrlab.recipe.load import instantiate
+    from rlvrlab.recipe.build import instantiate
     from rlvrlab.recipe.parse import parse_overrides, place
     from rlvrlab.recipe.remedies import first_words
     from rlvrlab.recipe.schema import PluginTable
@@ -205,7 +205,7 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
 
 def _written(kind: str, name: str, given: dict[str, Any], key: str, mistake: Any) -> str:
     """`; write numbers=[2]`, where a value of a wrong type could be written in another way."""
-    from rlvrlab.recipe.load import instantiate
+    from rlvrlab.recipe.build import instantiate
     from rlvrlab.recipe.remedies import TYPES, guesses, on_command_line
 
     wanted = [TYPES[mistake["type"]]] if mistake["type"] in TYPES else []

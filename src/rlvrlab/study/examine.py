@@ -11,7 +11,7 @@ from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.protocol import Protocol, eval_at_1, eval_at_k
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.build import instantiate
 from rlvrlab.record.evaluation import file_name, read_evaluation
 from rlvrlab.record.files import place_in, write_json
 from rlvrlab.record.final import POLICY

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from rlvrlab import registry
 from rlvrlab.errors import LabError, RecipeError, UserError, near, suggestion
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.parse import line_of, read_toml
 from rlvrlab.recipe.remedies import first_words, words_of
 from rlvrlab.rewards.total import PartialCredit
