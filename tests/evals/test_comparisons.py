@@ -138,7 +138,9 @@ def test_unlike_is_refused_unless_wanted(tmp_path: Path) -> None:
 def test_what_differs_is_told_by_name_and_not_by_hash(tmp_path: Path) -> None:
     one = stored(tmp_path / "a", lambda i, _: i < 20, size=8)
     longer = stored(tmp_path / "b", lambda i, _: True, size=8, protocol=eval_at_1(max_tokens=77))
-    with pytest.raises(UserError, match=r"differ in their protocol: sampling.max_tokens \d+ and 77; eval"):
+    with pytest.raises(
+        UserError, match=r"differ in their protocol: rollout.max_tokens \(rlvr eval --max-tokens\) \d+ and 77; eval"
+    ):
         compare_folders([one], [longer])
     task = {**one.examined, "scorer": {"environment": "sql", "version": "2", "keys": {"levels": [1]}}}
     with pytest.raises(UserError, match=rf"differ in their scorer: {ENV.name} and sql;"):

@@ -125,7 +125,7 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("eval",), "name a recipe or an environment"),
+        (("eval",), "whose policy? give --run latest"),
         (("eval", *WORDS), "who answers?"),
         (("eval", *WORDS, "--engine", "toy", "--server", "http://x"), "give one of them"),
         (("eval", *WORDS, "--engine", "toy", "--model", "m"), "--server too"),

@@ -195,7 +195,7 @@ def test_what_probe_refuses(monkeypatch, capsys, tmp_path: Path) -> None:
         return errors(inside(monkeypatch, capsys, "probe", *words, folder=tmp_path))[0]
 
     recipe = tiny(tmp_path).name
-    assert "name a recipe or an environment" in refused()
+    assert "whose policy? give --run latest" in refused()
     assert "at least 2 answers" in refused(recipe, "--n", "1")
     assert "give one of them" in refused(recipe, "--engine", "toy", "--server", "http://127.0.0.1:1")
     assert "--server too" in refused(recipe, "--model", "m")

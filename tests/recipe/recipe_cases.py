@@ -33,11 +33,11 @@ def load(folder: Path, text: str = "", *overrides: str) -> Resolved:
 
 
 def problems(folder: Path, text: str = "", *overrides: str) -> list[str]:
-    """All lines of the error that this recipe must give."""
+    """All lines of the error that this recipe must give, without the folder of its file."""
     with pytest.raises(RecipeError) as caught:
         load(folder, text, *overrides)
     assert all("\n" not in line for line in caught.value.problems)
-    return caught.value.problems
+    return [line.replace(f"{folder}/", "") for line in caught.value.problems]
 
 
 def problem(folder: Path, text: str = "", *overrides: str) -> str:

@@ -252,9 +252,10 @@ def test_an_override_that_takes_part_is_named_not_a_line_of_the_file(tmp_path, t
     [
         (
             ["engine.type=verl"],
-            "engine.model: has no default; add `engine.model = …`: A model on hand (`rlvr model list`)",
+            "engine.model: has no default; write engine.model=nano on a command line, "
+            'model = "nano" below [engine] of a file: A model on hand (`rlvr model list`)',
         ),
-        (["phases=sft"], """override phases: input should be a valid array, got "sft"; write 'phases=["sft"]'"""),
+        (["phases=sft"], """override phases: must be a list, got "sft"; write 'phases=["sft"]'"""),
         (["reward.type=mine.py:pay"], "and on a command line to the working directory first: "),
     ],
 )

@@ -84,7 +84,10 @@ def test_a_checkpoint_is_compared_by_its_own_card(trained: dict[str, Path]) -> N
     ("other", "why"),
     [
         ("few", "were asked different problems (12 and 6)"),
-        ("long", "differ in their protocol: sampling.max_tokens 8 and 9; evaluate both alike, or compare anyway"),
+        (
+            "long",
+            "differ in their protocol: rollout.max_tokens (rlvr eval --max-tokens) 8 and 9; evaluate both alike",
+        ),
         ("bare", "has none (eval.test_size makes them)"),
     ],
 )
@@ -109,7 +112,7 @@ def test_runs_of_two_tasks_are_not_told_to_be_evaluated(made: dict[str, Path], c
 
 def test_with_anyway_only_the_problems_must_be_the_same(trained: dict[str, Path]) -> None:
     found = compare_named([trained["one"]], [trained["long"]], anyway=True)
-    assert found.problems == 12 and any("sampling.max_tokens 8 and 9" in note for note in found.notes)
+    assert found.problems == 12 and any("--max-tokens) 8 and 9" in note for note in found.notes)
     with pytest.raises(NotAlike, match="different problems"):
         compare_named([trained["one"]], [trained["few"]], anyway=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
@@ -177,8 +178,9 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     """The plug-in of this name with KEY=VALUE words, as a recipe's table would make it."""
     from pydantic import ValidationError
 
-    from rlvrlab.recipe.load import instantiate
+    from rlvrlab.recipe.build import instantiate
     from rlvrlab.recipe.parse import parse_overrides, place
+    from rlvrlab.recipe.remedies import first_words
     from rlvrlab.recipe.schema import PluginTable
 
     given: dict[str, Any] = {}
@@ -198,7 +200,21 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "unexpected_keyword_argument":
             raise UnknownName(f"key of {kind} {name!r}:", where, [f.name for f in known if f.init]) from None
-        raise UserError(f"{kind} {name!r}: {where}: {first['msg'].lower()}") from None
+        raise UserError(f"{kind} {name!r}: {first_words(error)}{_written(kind, name, given, where, first)}") from None
+
+
+def _written(kind: str, name: str, given: dict[str, Any], key: str, mistake: Any) -> str:
+    """`; write numbers=[2]`, where a value of a wrong type could be written in another way."""
+    from rlvrlab.recipe.build import instantiate
+    from rlvrlab.recipe.remedies import TYPES, guesses, on_command_line
+
+    wanted = [TYPES[mistake["type"]]] if mistake["type"] in TYPES else []
+    for guess in guesses(key, mistake["input"], wanted) if key in given else ():
+        if guess is not None:
+            with suppress(ValueError, UserError):
+                instantiate(kind, {"type": name, **given, key: guess}, Path())
+                return f"; write {on_command_line(key, guess)}"
+    return ""
 
 
 def _report(what: str, rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool) -> int:

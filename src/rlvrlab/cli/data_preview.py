@@ -42,7 +42,7 @@ def preview(what: str, keys: tuple[str, ...], size: int, role: Any, seed: int, a
 
 
 def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed: int, as_json: bool) -> None:
-    from rlvrlab.data.guesses import look_at
+    from rlvrlab.data.guesses import look_at, why_unusable
     from rlvrlab.data.rows import read_problems
     from rlvrlab.recipe.parse import parse_overrides
 
@@ -63,7 +63,7 @@ def _preview_file(path: Path, keys: tuple[str, ...], size: int, role: Any, seed:
     Console().print(table(("column", "type", "empty", "for example"),
                           [(c.name, c.kind, c.empty or "", c.example) for c in raw.columns]))  # fmt: skip
     if not raw.usable and not raw.prepared:
-        click.echo("which column asks, and which holds the answer? add prompt=COLUMN answer=COLUMN")
+        click.echo(printable(why_unusable(raw)))
         return
     click.echo("\nin a recipe (guessed, so look at the problems below):" if not raw.prepared else "\nin a recipe:")
     for line in raw.recipe_lines:

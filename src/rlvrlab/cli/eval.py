@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from rlvrlab.cli.names import LATEST
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, say, telling_data
 from rlvrlab.cli.waiting import patient
@@ -121,6 +122,10 @@ def _evaluate(request: dict[str, Any], as_json: bool) -> Kept:
             raise UserError("--impossible: no problem here has tests that can be made to contradict; take a code env")
     facts |= {**subject.facts, "request": _plain(request)}
     facts["command"] = ["rlvr", *map(shlex.quote, sys.argv[1:])]
+    if subject.resolved and not (request["run"] or request["engine"] or request["servers"]):
+        name = subject.resolved.recipe.name
+        begins = f"note: the policy that {name} begins with is examined, untrained"
+        click.echo(printable(f"{begins}; the one of a run: rlvr eval --run {LATEST}"), err=True)
     with patient("the evaluation", request["deadline"]) as alive, _answerer(subject, request) as answerer:
         name = name_of(answerer.identity())
         folder = _path(request["output"]) or _new_folder(request, data, protocol.name, name)

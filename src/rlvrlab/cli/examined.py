@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.check import built
-from rlvrlab.cli.names import find_run
+from rlvrlab.cli.names import LATEST, find_run
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import AT_ONCE
@@ -27,6 +27,8 @@ from rlvrlab.types import Environment, Problem, RewardFunction, Role
 
 if TYPE_CHECKING:
     from rlvrlab.evals.answering import Answerer
+
+WHO = f"give --run {LATEST} (or another run of `rlvr runs`)"
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
 
     if what is None:
         if run is None:
-            raise UserError("name a recipe or an environment, e.g. `rlvr eval countdown`, or --run DIR")
+            raise UserError(f"whose policy? {WHO}, or name a recipe, e.g. `rlvr eval toy_countdown`")
         if words:
             raise UserError(f"{words[0]!r}: with --run alone the environment is the run's; name one to set its keys")
         subject = subject_of_recipe(resolved_of(split_run(run)[0]))
@@ -164,7 +166,7 @@ def answerer_of(subject: Subject, request: dict[str, Any]) -> Iterator[Answerer]
         answers = subject.resolved.build("engine").read(recipe.optimizer)
         facts = {"keys": recipe.engine, "weights": "fresh"}
     else:
-        raise UserError("who answers? give --run DIR, --server URL or --engine NAME")
+        raise UserError(f"who answers? {WHO}, --server URL, or --engine NAME such as --engine toy")
     yield EngineAnswerer(answers, facts, AT_ONCE, entropy=True, system=request.get("system_prompt") or "")
 
 

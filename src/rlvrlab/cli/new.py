@@ -56,7 +56,7 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
     rlvr new task capitals --data capitals.csv
     rlvr new task things --data things.jsonl prompt=question answer=colour
     """
-    from rlvrlab.data.guesses import look_at
+    from rlvrlab.data.guesses import look_at, why_unusable
     from rlvrlab.recipe.parse import parse_overrides
 
     _refuse_name(name, "a task")
@@ -72,9 +72,8 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
         if raw.prepared:
             raise UserError(f"{data}: holds prepared problems; name it under [data] train_file")
         if not raw.usable:
-            columns = ", ".join(column.name for column in raw.columns)
-            remedy = f"add prompt=COLUMN answer=COLUMN; there are: {columns}"
-            raise UserError(f"{data}: no guess which column asks and which answers; {remedy}")
+            raise UserError(f"{data}: {why_unusable(raw)}")
+        _refuse_rows(data, raw)
         lines = raw.recipe_lines
         guesses = {key: value for key, value in raw.keys.items() if key not in given}
         if guesses and not as_json:
@@ -93,7 +92,7 @@ def task(name: str, keys: tuple[str, ...], data: Path | None, as_json: bool) -> 
     missing = _missing(tomllib.loads(files[f"{name}.toml"])["engine"]["type"])
     _write(files)
     wrong, few = ([], []) if as_json else _lacking(Path(f"{name}.toml"))
-    next_steps = [*map(printable, wrong), f"rlvr train {name}.toml", "rlvr show"]
+    next_steps = [*map(printable, dict.fromkeys(wrong)), f"rlvr train {name}.toml", "rlvr show"]
     _tell(files, next_steps, as_json, {"missing": missing} if missing else {})
     if not as_json:
         for words in filter(None, (missing, *few)):
@@ -131,6 +130,14 @@ def env(name: str, as_json: bool) -> None:
     next_steps = [f"rlvr check env {name}.py:{class_name}", f"rlvr train {name}.toml"]
     _write(written)
     _tell(written, next_steps, as_json, {"class": class_name})
+
+
+def _refuse_rows(data: Path, raw: Raw) -> None:
+    """Rows that no run could use are told before anything is written; that there are too few is no mistake yet."""
+    from rlvrlab.cli.check import built
+
+    keys = {"path": str(data), **raw.keys}
+    built("env", "answers", tuple(f"{key}={json.dumps(value)}" for key, value in keys.items())).by_role()
 
 
 def _missing(engine: str) -> str:

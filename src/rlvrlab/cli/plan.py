@@ -47,7 +47,7 @@ def show_plan(resolved: Resolved, as_json: bool) -> None:
     costs = [(t.phase, f"{t.step_s:.3f}", f"{t.eval_s:.3f}", f"{t.total_s:.0f}") for t in times]
     _numbers(console, COST, costs, "Cost, from a measured step or part of one")
     if why_not:
-        say(console, f"Cost is left out, because it is measured with the model: {why_not}")
+        say(console, f"Cost is left out, because it is measured with model and problems: {why_not}")
     _warn(console, advice)
 
 

@@ -154,7 +154,7 @@ def _details(rows: Sequence[Shipped]) -> None:
 
 @command.command("copy")
 @click.argument("name", type=RECIPE_NAME)
-@click.option("-o", "--output", default=".", type=click.Path(path_type=Path), help="Folder for it; here by default.")
+@click.option("-o", "--output", default=".", type=click.Path(path_type=Path), help="Folder or FILE.toml; here.")
 @AS_JSON
 def copy(name: str, output: Path, as_json: bool) -> None:
     """Copy a recipe or study, with the files it builds on, into a folder; nothing is overwritten."""

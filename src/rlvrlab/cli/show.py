@@ -15,7 +15,7 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.cli.runs import COLOURS, share_of, steps_of, tokens_of, wide_console
-from rlvrlab.errors import RunError
+from rlvrlab.errors import RunError, UserError
 from rlvrlab.record.files import duration
 from rlvrlab.shares import share_words
 
@@ -32,6 +32,8 @@ CURVES = (
     "response_length/mean", "response_length/clip_ratio", "actor/kl", "sft/nll", "actor/loss", "time/step_s",
 )  # fmt: skip
 """Metrics whose curves are shown after the held-out accuracies."""
+LEFT = ("run_info.json", "logs/metrics.jsonl", "checkpoints")
+"""What tells a run whose config.json is lost from a folder that never was one."""
 FILES = {
     "EXPERIMENT.md": "the run explained",
     "config.json": "the recipe as resolved",
@@ -61,9 +63,11 @@ def command(run: str, folder: Path, as_json: bool) -> None:
     rlvr show toy_countdown_20261115
     """
     from rlvrlab.cli.tables import metrics_table
-    from rlvrlab.report.runs import read_table, summarise_run
+    from rlvrlab.report.runs import kind_at, read_table, summarise_run
 
     place = run_folder(run, folder)
+    if not kind_at(place) and not any((place / sign).exists() for sign in LEFT):
+        raise UserError(f"{place}: not a run folder (no config.json); `rlvr runs` lists yours")
     entry = summarise_run(place)
     details = _details(place) if entry.kind == "run" else {}
     files = {name: words for name, words in FILES.items() if (place / name).exists()}
@@ -119,6 +123,8 @@ def _details(folder: Path) -> dict[str, Any]:
 
 
 def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
+    from rlvrlab.report.runs import NO_INFO
+
     title = Text(printable(entry.name), "bold")
     title.append(f"  {printable(entry.status)}", COLOURS.get(entry.status, "green"))
     title.append("".join(f"  #{tag}" for tag in entry.tags), "cyan")
@@ -139,7 +145,7 @@ def _head(console: Console, entry: Entry, details: dict[str, Any]) -> None:
     if entry.status in ("killed", "interrupted", "preempted", "failed") and entry.kind == "run":
         lines.append((details["go_on"], "yellow"))
     lines += [(f"missing: {one['what']}: {one['why']}", "yellow") for one in details.get("missing", [])]
-    lines += [(entry.note, "yellow")]
+    lines += [(entry.note, "yellow")] if entry.note != NO_INFO else []  # told already as missing
     for words, style in lines:
         say(console, words, style)
 

@@ -6,16 +6,20 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import click
 
 from rlvrlab import __version__
+from rlvrlab.cli.names import LATEST, RunWord
 from rlvrlab.cli.printing import fail, print_error
 from rlvrlab.errors import InfrastructureError, LabError, RecipeError, suggestion
 
+LISTED_BELOW = re.compile(r"(?<=[:,])\n\t")
+"""How click breaks a list of allowed words into lines."""
 VERBS = {
     "recipes": "List the recipes and studies that come along, or copy one.",
     "train": "Run a recipe, or resume a run.",
@@ -114,7 +118,8 @@ def run(interrupted: Callable[[], bool]) -> NoReturn:
     except click.ClickException as error:
         context: click.Context | None = getattr(error, "ctx", None)
         where = f" (see `{context.command_path} --help`)" if context else ""
-        fail(f"{error.format_message()}{where}", 2)
+        message = LISTED_BELOW.sub(" ", error.format_message())
+        fail(f"{message.removesuffix('.')}{_value_of(error)}{where}", 2)
     except RecipeError as error:
         for line in error.problems:
             print_error(line)
@@ -135,6 +140,34 @@ def run(interrupted: Callable[[], bool]) -> NoReturn:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):  # no place at all
             fail(f"{place}{error.strerror}; no file can be there, name another one", 2)
         fail(f"{place}{error.strerror}; choose another place, or free this one", 1)
+
+
+def _context_of(words: Sequence[str]) -> click.Context:
+    """The verb that these words name; where an option lacks its value, click does not say whose it is."""
+    context = click.Context(rlvr)
+    for word in words:
+        group = context.command
+        found = group.get_command(context, word) if isinstance(group, click.Group) else None
+        if found is None:
+            break
+        context = click.Context(found, parent=context, info_name=word)
+    return context
+
+
+def _value_of(error: click.ClickException) -> str:
+    """`; write --resume latest`, for an option without its value."""
+    if not isinstance(error, click.BadOptionUsage) or "requires an argument" not in error.message:
+        return ""
+    context = _context_of(sys.argv[1:])
+    option = next((one for one in context.command.get_params(context) if error.option_name in one.opts), None)
+    if option is None:
+        return ""
+    value = option.metavar or option.make_metavar(context)
+    if isinstance(option.type, RunWord):
+        value = LATEST
+    elif isinstance(option.type, click.Choice):
+        value = str(option.type.choices[0])
+    return f"; write {error.option_name} {value}"
 
 
 def _result_of_verb(interrupted: Callable[[], bool]) -> int:

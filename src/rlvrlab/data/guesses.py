@@ -108,6 +108,22 @@ def look_at(path: Path, given: Mapping[str, str] | None = None) -> Raw:
     return Raw(path, count, columns, prepared, keys, _longest(some, keys))
 
 
+def why_unusable(raw: Raw) -> str:
+    """Why nobody knows which column asks and which answers, and what to do about it."""
+    there = ", ".join(column.name for column in raw.columns)
+    add = f"add prompt=COLUMN answer=COLUMN; there are: {there}"
+    if len(raw.columns) == 1:
+        what = f"one column alone, {there!r}; a question and its answer are two"
+        return f"{what}: add a column `answer` with the right ones, or separate the columns by commas"
+    asks = next((one for one in raw.columns if one.name.lower() in PROMPTS and (one.kind != "text" or one.empty)), None)
+    if asks is None:
+        return f"no guess which column asks and which answers; {add}"
+    holds = f"has cells of type {asks.kind}" if asks.kind != "text" else f"is empty in {asks.empty} rows"
+    if asks.empty and asks.kind not in ("text", "empty"):
+        holds += f" and is empty in {asks.empty} rows"
+    return f"column {asks.name!r} {holds}; a question is text: write text in every row, or {add}"
+
+
 def _longest(rows: Sequence[Row], keys: Mapping[str, str]) -> int | None:
     if "answer" not in keys:
         return None

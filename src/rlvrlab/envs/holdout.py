@@ -28,7 +28,8 @@ from pydantic import ValidationError
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback, JudgesTogether
 from rlvrlab.errors import UserError
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.remedies import first_words
 from rlvrlab.registry import register
 from rlvrlab.types import Count, Environment, Problem, Role, Verdict
 
@@ -107,8 +108,7 @@ def _built(table: str) -> Environment:
     try:
         env: Environment = instantiate("env", json.loads(table), Path())
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UserError(f"holdout: of.{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}") from None
+        raise UserError(f"holdout: of.{first_words(error)}") from None
     return env
 
 

@@ -94,7 +94,7 @@ class Matcher(ABC):
         """What the verifier needs, of the answer column's value; a ValueError says why it cannot be judged."""
         text = str(value).strip()
         if not text:
-            raise ValueError("is empty")
+            raise ValueError("is empty; fill it in or leave out the row")
         return text
 
     @abstractmethod

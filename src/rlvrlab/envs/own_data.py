@@ -144,12 +144,16 @@ class Answers(JudgedEnvironment, PluginTable):
         if not path.exists():
             where = f"looked beside the recipe, in $RLVRLAB_DATA and in {Path().absolute()}"
             raise UserError(f"{path}: no such file{near_files(path)}; {where}")
-        found = _by_role(self, tuple([(str(one), state_of(one)) for _, one in _files(path)]))
+        found = self.by_role()
         if not found[role]:
             counts = ", ".join(f"{len(found[one])} {one}" for one in reversed(ROLES))
             remedy = f"add rows, a column {self.split!r} that says so, or a file {role}.jsonl in a folder"
             raise UserError(f"{self.path}: no {role} rows ({counts}); {remedy}")
         return shuffled(list(found[role]), seed, self.name, role)[:size]
+
+    def by_role(self) -> dict[Role, tuple[Problem, ...]]:
+        """All problems of the file or folder; a UserError names the first row that cannot be one."""
+        return _by_role(self, tuple([(str(one), state_of(one)) for _, one in _files(Path(self.path))]))
 
     def read_row(self, row: Row) -> Read:
         """A row of the user's table, as prepared by `rlvr data prepare FILE --env answers`."""
@@ -235,6 +239,8 @@ class Answers(JudgedEnvironment, PluginTable):
                 value = LETTERS[value]
             elif str(value) in listed:  # or by its text
                 value = LETTERS[listed.index(str(value))]
+        if isinstance(value, str) and not value.strip() and not is_own(self.matcher):
+            raise ValueError(f"column {self.answer!r} is empty; fill it in or leave out the row")
         try:
             reference = value if is_own(self.matcher) else self.how.expected(value, row, folder)
         except ValueError as error:

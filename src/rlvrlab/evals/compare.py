@@ -91,6 +91,14 @@ PROBLEMS = {"keys.data", "keys.path"}
 QUESTIONS = (("data set", "data", "data"), ("scorer", "scorer", "scorer"), ("protocol", "protocol_hash", "protocol"))
 """What both sides must have been asked alike: in words, the fact that tells, and the fact with its names."""
 NOBODY_JUDGED = "compare: no problem was judged on both sides; evaluate both with the same size and seed"
+ASKED_BY = {
+    "sampling.max_tokens": "rollout.max_tokens (rlvr eval --max-tokens)",
+    "sampling.temperature": "temperature (rlvr eval --temperature)",
+    "sampling.top_p": "top_p (rlvr eval --top-p)",
+    "n": "n (rlvr eval --n)",
+    "tries": "tries (rlvr eval --tries)",
+}
+"""Keys of a protocol, and where a user sets them: in the recipe, or as an option."""
 ANYWAY = "--anyway, in Python anyway=True"
 NOT_SHOWN = "not shown: the interval includes zero, so a difference is neither shown nor ruled out."
 MOST_SETTINGS = 12
@@ -372,7 +380,7 @@ def _contrast(name: str, one: Any, two: Any) -> str:
     keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
     if keys and PROBLEMS.issuperset(keys):
         name = "problems"
-    values = "; ".join(f"{key} {first.get(key)} and {second.get(key)}" for key in keys)
+    values = "; ".join(f"{ASKED_BY.get(key, key)} {first.get(key)} and {second.get(key)}" for key in keys)
     return f"{name}: {values or 'their versions'}"
 
 

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import MISSING, dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic_core import to_jsonable_python
 
-from rlvrlab.errors import LabError, RecipeError, UnknownName, UserError, cut, one_line, suggestion
+from rlvrlab import plain_files
+from rlvrlab.errors import LabError, RecipeError, UserError, near
+from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.checks import badly_grown, contradictions
-from rlvrlab.recipe.parse import MAX_BYTES, MORE, NULL, Tree, flatten, line_of, parse_overrides, place, read_toml
+from rlvrlab.recipe.mistakes import IMPLIED, Report, Trials
+from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
-from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys
+from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe
 from rlvrlab.registry import find, keys_of, name_own, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"
 OF_TREES = {"type": "tree"}
 """The credit of answers that grew on a tree, where the recipe names none."""
-IMPLIED = "by "
-"""Begins the origin of a value that a plug-in has set."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,17 @@ class Resolved:
         """The plug-in of a table; None when the recipe leaves it to the phase."""
         table = getattr(self.recipe, kind)
         return None if table is None else instantiate(kind, table, self.folder)
+
+    def where(self, key: str) -> str:
+        """`mine.toml:12: data.train_file`, or `override …`: where a value comes from, as far as the file is there."""
+        origin = self.origins.get(key, "")
+        if origin == "override":
+            return f"override {key}"
+        path = self.folder / origin
+        with suppress(OSError, ValueError):
+            line = line_of(plain_files.read_text(path), key) if path.suffix == ".toml" else None
+            return f"{near(str(path))}:{line}: {key}" if line else key
+        return key
 
     def phase(self, name: str) -> Any:
         """A phase with its table's values."""
@@ -113,6 +123,7 @@ class Tables(NamedTuple):
     tree: Tree
     origins: dict[str, str]
     sources: Mapping[str, str] = {}
+    """Path -> text."""
 
 
 def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str, text: str = "") -> Resolved:
@@ -124,7 +135,7 @@ def load_tables(tree: Tree, changes: Mapping[str, Any], folder: Path, name: str,
 
 def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
     """The tables over those of the file that they extend, unchecked."""
-    path, sources = folder / name, {name: text}
+    path, sources = folder / name, {str(folder / name): text}
     if "stages" in tree:
         raise UserError(f"{path}: is a study, not a recipe; run it with `rlvr study run {path}`")
     if "model" in tree and isinstance(tree.get("data"), list):
@@ -138,7 +149,7 @@ def extended(tree: Tree, folder: Path, name: str, text: str = "") -> Tables:
         base, base_text = read_toml(folder / base_name)
         if "extends" in base:
             raise UserError(f"{path}: extends {base_name}, which extends another; one level only, merge the two")
-        sources.setdefault(Path(base_name).name, base_text)
+        sources.setdefault(str(folder / base_name), base_text)
         below = {key: Path(base_name).name for key, _ in flatten(base)}
         _change(base, below, dict(flatten(tree)), folder)
         tree, origins = base, below | origins
@@ -157,10 +168,19 @@ def load_changed(tables: Tables, changes: Mapping[str, Any], folder: Path) -> Re
     return resolve(tree, origins, folder, tables.sources)
 
 
-def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None) -> Resolved:
-    """Check plain tables; raises RecipeError with all problems. `sources` are the files' texts, to name lines."""
+def resolve(
+    tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[str, str] | None = None, *, trial: bool = False
+) -> Resolved:
+    """Check plain tables; raises RecipeError with all problems. `sources` are the files' texts, to name lines.
+
+    In a `trial` of what might be a remedy nobody looks for remedies.
+    """
+
+    def attempt(tried: Tree) -> Resolved:
+        return resolve(tried, dict(origins), folder, trial=True)
+
+    report = Report(sources or {}, origins, None if trial else Trials(tree, attempt))
     tree = copy.deepcopy(tree)
-    report = _Report(sources or {}, origins)
     phases = tree.pop("phase_tables", {})
     phases |= {name: tree.pop(name) for name in names("phase") if name in tree}
     listed = tree.get("phases", ["grpo"])
@@ -197,136 +217,6 @@ def resolve(tree: Tree, origins: dict[str, str], folder: Path, sources: Mapping[
     return replace(resolved, origins=every)
 
 
-def instantiate(kind: str, table: dict[str, Any], folder: Path | None = None) -> Any:
-    """The plug-in object of a table (own files: in `folder`); raises pydantic's ValidationError or UnknownName."""
-    table = dict(table)
-    cls = find(kind, table.pop("type"), folder)
-    # Strict JSON mode takes TOML's arrays for tuples but no text for numbers.
-    return _adapter(cls).validate_json(json.dumps(table, default=str))
-
-
-def instantiate_part(kind: str, table: dict[str, Any], where: str, folder: Path | None = None) -> Any:
-    """A plug-in within the table of another one; a mistake is told with its place."""
-    if not isinstance(table.get("type"), str):
-        raise UserError(f"{where} needs `type = NAME`")
-    try:
-        return instantiate(kind, table, folder)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    except ValueError as error:  # pydantic's own, several lines long
-        raise UserError(f"{where} ({table['type']}): {one_line(error)}") from None
-
-
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-"""Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
-
-
-def _adapter(cls: type[Any]) -> TypeAdapter[Any]:
-    if cls not in _adapters:
-        _adapters[cls] = TypeAdapter(cls)
-    return _adapters[cls]
-
-
-@dataclass
-class _Report:
-    sources: Mapping[str, str]
-    origins: Mapping[str, str]
-    problems: list[str] = field(default_factory=list)
-    implied: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    """Keys that a plug-in sets where the recipe does not, and the origin that is told for each."""
-    presets: list[Preset] = field(default_factory=list)
-    """Vetted values of the plug-ins; what they imply for other reasons comes first."""
-
-    def core(self, tree: Tree, phases: Sequence[str]) -> Recipe | None:
-        try:
-            return Recipe.model_validate_json(json.dumps(tree, default=str))
-        except ValidationError as error:
-            usual = [name for name in phases if name in names("phase")]
-            self._add(error, "", core_keys() + [f"{name}.{k}" for name in usual for k in keys_of(find("phase", name))])
-            return None
-
-    def plugin(self, kind: str, table: Any, folder: Path, prefix: str | None = None) -> Tree:
-        prefix = kind if prefix is None else prefix
-        if not isinstance(table, dict) or not isinstance(table.get("type"), str):
-            hint = f"one of: {', '.join(names(kind))}"
-            given = set(table) if isinstance(table, dict) else set()
-            fitting = [name for name in names(kind) if given and given <= set(keys_of(find(kind, name, folder)))]
-            hint += f"; `{prefix}.type={fitting[0]}` has {', '.join(sorted(given))}" if fitting else ""
-            self.problems.append(f"{self.where(prefix)}: needs `type = NAME`, {hint}")
-            return {}
-        try:
-            plugin = instantiate(kind, table, folder)
-        except UnknownName as error:
-            meant = (
-                f"unknown {kind} 'none'; write `{prefix}.type={NULL}` to unset it" if table["type"] == "none" else error
-            )
-            self.problems.append(f"{self.where(prefix + '.type')}: {meant}")
-            return {}
-        except (UserError, PydanticUserError, PydanticUndefinedAnnotation) as error:
-            text = one_line(error)
-            self.problems.append(f"{self.where(prefix, text)}: {text}")
-            return {}
-        except ValidationError as error:
-            cls = find(kind, table["type"], folder)
-            self._add(error, f"{prefix}.", [f"{prefix}.{key}" for key in keys_of(cls)], cls)
-            return {}
-        if isinstance(plugin, PluginTable):
-            plugin = plugin.beside(folder)
-            self.implied |= {key: (value, f"{IMPLIED}{prefix}") for key, value in plugin.implies().items()}
-            self.presets += [preset] if (preset := plugin.preset()) else []
-        values = json.loads(_adapter(type(plugin)).dump_json(plugin))
-        return {"type": table["type"], **values}
-
-    def phase(self, name: str, table: Any, folder: Path) -> Tree:
-        if name not in names("phase"):
-            self.problems.append(f"{self.where('phases')}: unknown phase {name!r}{suggestion(name, names('phase'))}")
-            return {}
-        if not isinstance(table, dict):
-            self.problems.append(f"{self.where(name)}: must be a table such as [{name}] with steps = 10")
-            return {}
-        filled = self.plugin("phase", {"type": name, **table}, folder, prefix=name)
-        filled.pop("type", None)
-        return filled
-
-    def _add(self, error: ValidationError, prefix: str, known: list[str], cls: type[Any] | None = None) -> None:
-        from rlvrlab.recipe.meant import listed, nearest_key, said_of
-
-        for item in error.errors(include_url=False):
-            key = (prefix + ".".join(str(part) for part in item["loc"] if isinstance(part, str))).strip(".")
-            if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-                below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
-                for leaf in below or [key]:
-                    self.problems.append(f"{self.where(leaf)}: unknown key{nearest_key(leaf, known)}")
-            elif isinstance(more := item["input"], str) and MORE.fullmatch(more):
-                remedy = f"`rlvr train --resume RUN {key}={more}`; for a new one write {key}={more.lstrip('+')}"
-                self.problems.append(f"{self.where(key)}: {more} lengthens a run that there is, {remedy}")
-            elif item["type"] == "missing":
-                self.problems.append(f"{self.where(key)}: has no default; add `{key} = …`{said_of(cls, key)}")
-            else:
-                words, got = item["msg"].removeprefix("Value error, "), cut(json.dumps(item["input"], default=str), 80)
-                remedy = listed(key, item["input"]) if item["type"] in ("list_type", "tuple_type") else ""
-                self.problems.append(f"{self.where(key)}: {words[:1].lower()}{words[1:]}, got {got}{remedy}")
-
-    def where(self, key: str, text: str = "") -> str:
-        """`recipe.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override.
-
-        No line of a file is to blame where the problem's text names a value that an override has set.
-        """
-        overridden = [one for one, origin in self.origins.items() if origin == "override"]
-        own = [one for one in self.origins if f"{one}.".startswith(f"{key}.")]
-        if own and all(one in overridden for one in own):
-            return f"override {key}"
-        named = [one for one in overridden if re.search(rf"(?<![\w.]){_within(one, key)}(?![\w.]\w)", text)]
-        lines = ((name, line_of(text, key)) for name, text in self.sources.items())
-        place = f"override {', '.join(named)}" if named else next((f"{n}:{line}" for n, line in lines if line), "")
-        return f"{place}: {key}" if place else key
-
-
-def _within(one: str, table: str) -> str:
-    """A key as a text about its table names it, as a pattern."""
-    return f"({re.escape(one)}|{re.escape(one.removeprefix(f'{table}.'))})"
-
-
 def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], folder: Path) -> None:
     """Put the changes into the tree. Where a plug-in's `type` changes, keys that the new one does not have go."""
     for kind in PLUGIN_TABLES:
@@ -337,6 +227,8 @@ def _change(tree: Tree, origins: dict[str, str], changes: Mapping[str, Any], fol
                 for full in [full for full in origins if f"{full}.".startswith(f"{kind}.{key}.")]:
                     del origins[full]
     for key, value in changes.items():
+        for full in [full for full in origins if full.startswith(f"{key}.") or key.startswith(f"{full}.")]:
+            del origins[full]  # a value in the place of a table, or a table in that of a value
         if value is None:
             from rlvrlab.recipe.unset import unset
 
@@ -394,5 +286,5 @@ def _defaults(cls: type[Any]) -> Tree:
 
 def _line(problem: str) -> int:
     """Sorts problems by their line in the file; those without one come last, in the order found."""
-    match = re.match(r"[^\s:]+:(\d+): ", problem)
+    match = re.match(r".+?:(\d+): ", problem)
     return int(match[1]) if match else MAX_BYTES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rlvrlab.recipe.schema import core_keys
@@ -59,17 +59,12 @@ def keys_meant(name: str, known: Iterable[str]) -> list[str]:
     return sorted(found, key=_imitates)[:MOST]
 
 
-def listed(key: str, value: Any) -> str:
-    """How one word is written as a list; nothing for what is no word."""
-    return f"; write '{key}=[{json.dumps(value)}]'" if isinstance(value, str) else ""
-
-
 def said_of(cls: type[Any] | None, key: str) -> str:
     """What a plug-in's source says of its key, the text below it; nothing where there is no source."""
-    try:
-        source = inspect.getsource(cls) if cls else ""
-    except (OSError, TypeError):
-        return ""
+    source = ""
+    for base in cls.__mro__ if cls else ():  # keys that kin share stand in the class that they derive from
+        with suppress(OSError, TypeError):
+            source += inspect.getsource(base)
     leaf = re.escape(key.rpartition(".")[2])
     found = re.search(rf'^    {leaf}: [^\n]*\n    """(.+?)"""', source, re.MULTILINE | re.DOTALL)
     return f": {' '.join(found[1].split()).rstrip('.')}" if found else ""

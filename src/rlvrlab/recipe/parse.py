@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rlvrlab import plain_files
-from rlvrlab.errors import UserError, quoted
+from rlvrlab.errors import UserError, first_few, quoted
 
 MAX_BYTES = 250_000
 MAX_LENGTH = 300_000
@@ -24,6 +25,8 @@ MORE = re.compile(r"\+\d+")
 """`+20`, so many more than a run has had: text, since only `--resume` knows how many that are (train/extension.py)."""
 Tree = dict[str, Any]
 _HEADER = re.compile(r"\s*\[{1,2}([^\[\]=,#]+)\]{1,2}\s*(?:#.*)?$")
+_AT = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
+QUOTES = "'\""
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
 
@@ -38,7 +41,9 @@ def read_toml(path: Path) -> tuple[Tree, str]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such recipe; `rlvr recipes` shows the ones that come with rlvrlab") from None
     except IsADirectoryError:
-        raise UserError(f"{path}: is a folder, not a recipe") from None
+        there = [str(one) for one in sorted(path.glob("*.toml"))]
+        remedy = f"; name a file of it: {first_few(there)}" if there else ""
+        raise UserError(f"{path}: is a folder, not a recipe{remedy}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}") from None
     except OSError as error:
@@ -59,10 +64,44 @@ def parse_toml(text: str, where: str) -> Tree:
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
     except ValueError as error:  # also an integer of thousands of digits, which is no TOMLDecodeError
-        raise UserError(f"{where}: not TOML: {error}") from None
+        raise UserError(f"{where}{_not_toml(text, str(error))}") from None
     if too_deep(tree):
         raise UserError(f"{where}: nested too deeply; at most {MAX_DEPTH} tables and arrays inside each other")
     return tree
+
+
+def _not_toml(text: str, fault: str) -> str:
+    """`:3: not TOML: invalid value; text stands in quotes: type = "countdown"`, of the parser's words."""
+    found = _AT.search(fault)
+    if found is None:
+        return f": not TOML: {fault}"
+    lines = text.split("\n")
+    number = int(found[1]) if found[1] else max([i for i, line in enumerate(lines, 1) if line.strip()], default=1)
+    words = fault[: found.start()].strip()
+    told = f":{number}: not TOML: {words[:1].lower()}{words[1:]}"
+    key, equals, value = lines[number - 1].partition("=")
+    value = value.strip().partition(" #")[0].rstrip()
+    if value.lower() in ("none", "null", "nil"):
+        return f"{told}; leave out a key that has no value"
+    text_alone = bool(value) and not value.startswith(("[", "{", "="))
+    colon, _, after = lines[number - 1].partition(":")
+    for written, may_be, why in (
+        (f"{key}={value.lower()}", bool(value), "true and false are written small"),
+        (f'{key}="{value}"', text_alone, "text stands in quotes"),
+        (f'{key}="{value.strip(QUOTES)}"', text_alone, "a quotation mark is missing"),
+        (f"{colon} ={after}", not equals, "a key and its value have = between them"),
+    ):
+        if may_be and "\\" not in written and written != lines[number - 1] and _is_toml(written):
+            left, _, right = written.partition("=")
+            return f"{told}; {why}: {left.strip()} = {right.strip()}"
+    return f"{told}; look there and in the line before it"
+
+
+def _is_toml(line: str) -> bool:
+    try:
+        return len(tomllib.loads(line)) == 1
+    except (ValueError, RecursionError):
+        return False
 
 
 def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
@@ -74,10 +113,15 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
         key, equals, value = word.removeprefix("--").partition("=")
         if not equals:
             if not word.startswith("--"):
-                raise UserError(f"override {word!r}: write key=value or --key value")
+                raise UserError(f"override {word!r}: {_unspaced(list(words), len(words) - len(waiting) - 1)}")
             if not waiting or waiting[0].startswith("--"):
                 raise UserError(f"override {word!r} has no value; write {word}=VALUE")
             value = waiting.pop(0)
+        cut = equals and not value and waiting and "=" not in waiting[0] and not waiting[0].startswith("-")
+        more = value != value.strip() and MORE.fullmatch(value.strip())  # as TOML it would be the number alone
+        if cut or more or (equals and key != key.strip()):
+            remedy = shlex.quote(f"{key.strip()}={value.strip() or waiting[0]}")
+            raise UserError(f"override {word!r}: no spaces around the equals sign; write {remedy}")
         if not key or not all(part.isidentifier() for part in key.split(".")):
             raise UserError(f"override {word!r}: {key!r} is not a dotted key such as rollout.n")
         if any("\ud800" <= character <= "\udfff" for character in value):  # how the shell's non-text bytes arrive
@@ -87,6 +131,22 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             raise UserError(f"override {quoted(word)}: nested too deeply")
         overrides |= dict(flatten({key: parsed}))
     return overrides
+
+
+def _unspaced(words: Sequence[str], index: int) -> str:
+    """What to write in the place of a word that is no override: a shell has cut one in two at a space."""
+    after = words[index + 1 : index + 3]
+    if after[:1] == ["="] and len(after) == 2 and all(part.isidentifier() for part in words[index].split(".")):
+        return f"no spaces around the equals sign; write {shlex.quote(f'{words[index]}={after[1]}')}"
+    begin = next((i for i in range(index, -1, -1) if "=" in words[i]), None)
+    key, _, value = words[begin].partition("=") if begin is not None else ("", "", "")
+    if begin is not None and value.startswith("[") and "]" not in "".join(words[begin:index]):
+        items = [
+            parse_value(item) for item in re.findall(r"[^\s,\[\]]+", " ".join([value, *words[begin + 1 : index + 1]]))
+        ]
+        told = ", ".join(f'"{item}"' if isinstance(item, str) else str(item) for item in items)
+        return f"a list stands in quotes where it has spaces; write {shlex.quote(f'{key}=[{told}]')}"
+    return "write key=value or --key value"
 
 
 def parse_value(text: str) -> Any:

@@ -128,13 +128,19 @@ def tables_of(path: Path) -> tuple[Tree, str]:
 
 
 def copy(name: str, folder: Path) -> list[Path]:
-    """Copy a file that comes along, and what it names beside it, into a folder; nothing is overwritten."""
+    """Copy a file that comes along, and what it names beside it, into a folder; nothing is overwritten.
+
+    A folder whose name ends in .toml, where there is none, is the file itself.
+    """
     known = files()
     if name not in known:
         raise UnknownName("recipe or study", name, known)
     source = known[name]
     wanted = [source, *_beside(source)]
     targets = [folder / path.name for path in wanted]
+    if folder.suffix == ENDING and not folder.is_dir():
+        targets = [folder, *(folder.parent / path.name for path in wanted[1:])]
+        folder = folder.parent
     there = [str(target) for target in targets if os.path.lexists(target)]
     if there:
         raise UserError(f"{', '.join(there)}: is already there; move it away, or choose another folder with -o")

@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 import socket
 import threading
 import time
@@ -249,6 +250,14 @@ def read_lines(path: Path, needs: Mapping[str, type] | None = None, *, answers: 
     return [row for _, row in numbered_lines(path, needs, answers=answers)]
 
 
+def _remedy_of(path: Path) -> str:
+    """What can be done about a damaged line; a run can go on without what is behind one of its log."""
+    run = path.parent.parent
+    forks = path.parent.name == "logs" and (run / "config.json").is_file()
+    new_run = f", or go on in a new run: `rlvr train --resume {shlex.quote(str(run))} --fork`" if forks else ""
+    return f"restore the file from a copy{new_run}"
+
+
 def numbered_lines(
     path: Path, needs: Mapping[str, type] | None = None, *, answers: bool = False
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -265,7 +274,8 @@ def numbered_lines(
         except ValueError:
             if number == len(lines):
                 return
-            raise InfrastructureError(f"{path}:{number}: not JSON; the line was damaged after it was written") from None
+            words = f"not JSON; the line was damaged after it was written; {_remedy_of(path)}"
+            raise InfrastructureError(f"{path}:{number}: {words}") from None
         if not isinstance(row, dict) or any(not isinstance(row.get(key), kind) for key, kind in (needs or {}).items()):
             wanted = f"a table with {', '.join(needs)}" if needs else "a table"
             raise RunError(f"{path}:{number}: a foreign line ({wanted} is expected); remove it")

@@ -188,6 +188,9 @@ class Run:
         self.lock.release()
 
 
+LOST = "restore it from a copy, or begin a new run with `rlvr train RECIPE`: the run's recipe is in no other file"
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a run folder, or a clear refusal."""
     path = folder / "config.json"
@@ -196,9 +199,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise UserError(f"{folder}: not a run folder (no config.json); `ls experiments/` shows yours") from None
     except (ValueError, OSError) as error:
-        raise RunError(f"{path}: cannot be read ({error})") from None
+        raise RunError(f"{path}: cannot be read ({error}); {LOST}") from None
     if not isinstance(config, dict) or "schema" not in config:
-        raise RunError(f"{path}: not a run's configuration; restore the file or start a new run")
+        raise RunError(f"{path}: not a run's configuration; {LOST}")
     refuse_schema(config, SCHEMA, path)
     return config
 

@@ -35,6 +35,7 @@ SMALL = 512 << 10
 LENGTH = re.compile(rb'"response_length/mean": ([0-9.e+-]{1,32})')
 GROUPS = re.compile(rb'"groups/collected": ([0-9.e+-]{1,32})')
 """Find mean length and groups in a metrics line; with the group size, they give the number of generated tokens."""
+NO_INFO = "run_info.json is missing: neither how it ended nor on which machine is recorded"
 LARGEST = 4 << 20
 """A JSON file of more bytes than this is not read for a list."""
 SIGNS = (
@@ -131,6 +132,7 @@ def summarise_run(folder: Path, root: Path | None = None, held: list[Held] | Non
         kind = kind_at(folder)
         if kind not in ("run", "evaluation"):
             said = str(read_table(folder / "study.json").get("status", "finished")) if kind == "study" else "finished"
+            said = said if kind else "damaged"
             return Entry(
                 folder,
                 name,
@@ -206,6 +208,7 @@ def _run_entry(folder: Path, name: str, info: Row, config: Row, held: list[Held]
         tags=read_tags(folder),
         about=str(recipe.get("question") or ""),
         seed=count(recipe.get("seed")),
+        note="" if (folder / "run_info.json").is_file() else NO_INFO,
         **_times(folder, info),
     )
 

@@ -4,7 +4,7 @@ running      says so, and its process holds the lock
 stale        says so, but has been silent for long; its process is alive, or on another machine
 killed       says so, but its process is gone: `rlvr train --resume` goes on with it
 finished, interrupted, preempted, failed      as it said itself
-damaged      its files cannot be read
+damaged      its files cannot be read, or the one that says how it ended is not there
 
 A study that says running while nobody holds its lock is interrupted: the same command goes on with it.
 """
@@ -56,7 +56,7 @@ def held_locks() -> list[Held] | None:
 
 def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = None, step_s: float = 0.0) -> str:
     """What a run or evaluation is doing, from its run_info.json and its lock."""
-    said = str(info.get("status", "running"))
+    said, gone = str(info.get("status", "running")), "killed" if "status" in info else "damaged"
     if said != "running":
         return said
     quiet = last_news(folder) < time.time() - max(QUIET_S, 20 * step_s)
@@ -64,10 +64,10 @@ def state_of(folder: Path, info: Mapping[str, Any], held: list[Held] | None = No
         holder = parsed(plain_files.read_text(folder / ".lock"))
         pid, host = int(holder["pid"]), str(holder["host"])
     except (OSError, ValueError, KeyError, TypeError):
-        return "killed" if quiet else "running"
+        return gone if quiet else "running"
     here = host == socket.gethostname()
     if here and not _alive(folder / ".lock", pid, held_locks() if held is None else held):
-        return "killed"
+        return gone
     return "stale" if quiet else "running"
 
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from rlvrlab import registry
-from rlvrlab.errors import LabError, RecipeError, UserError, cut, suggestion
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.errors import LabError, RecipeError, UserError, cut, near, suggestion
+from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.parse import line_of, read_toml
+from rlvrlab.recipe.remedies import first_words, words_of
 from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of
 from rlvrlab.study.schema import Resources, Round, Select, Settings, Stage, Study, Suite
@@ -136,13 +137,13 @@ def load_study(path: Path) -> StudyFile:
     try:
         study = Study.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
-        raise RecipeError([f"{path.name}{line}" for line in _complaints(error, tree, text)]) from None
+        raise RecipeError([f"{near(str(path))}{line}" for line in _complaints(error, tree, text)]) from None
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
     file = StudyFile(study, path, text)
     problems = list(_contradictions(file))
     if problems:
-        raise RecipeError([f"{path.name}: {problem}" for problem in dict.fromkeys(problems)])
+        raise RecipeError([f"{near(str(path))}: {problem}" for problem in dict.fromkeys(problems)])
     return file
 
 
@@ -171,9 +172,8 @@ def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iter
         elif item["type"] == "too_short":
             yield f"{place}: is empty; give at least one"
         else:
-            words = item["msg"].removeprefix("Value error, ")
             got = cut(json.dumps(item["input"], default=str), 80)
-            yield f"{place}: {words[:1].lower()}{words[1:]}, got {got}"
+            yield f"{place}: {words_of([item['type']], item['msg'])}, got {got}"
 
 
 def _contradictions(file: StudyFile) -> Iterator[str]:
@@ -222,8 +222,7 @@ def _suite(where: str, name: str, suite: Suite, folder: Path) -> Iterator[str]:
                 registry.name_own(suite.env, folder, Path())
                 instantiate("env", suite.env, folder)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        yield f"{where}.env.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        yield f"{where}.env.{first_words(error)}"
     except LabError as error:
         yield f"{where}: {error}"
 

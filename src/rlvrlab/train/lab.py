@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlvrlab.engines.base import Engine, EngineTable
 from rlvrlab.envs.split import Use, require
-from rlvrlab.errors import UserError
+from rlvrlab.errors import UserError, near
 from rlvrlab.notes import counted, timed
 from rlvrlab.randomness import drawn, shuffled
 from rlvrlab.recipe import Recipe, Resolved
@@ -227,10 +227,22 @@ def _problems(resolved: Resolved, env: Environment, role: Role, use: Use, files:
             return env.problems(role, size, data.seed)
     from rlvrlab.data.loading import load_all
 
+    _refuse_missing(resolved, f"data.{role}_file", file)
     whole = resolved.origins.get(f"data.{role}_size") == "default"
     loaded = load_all(places_of(resolved, file), use, env, None if whole else size, data.seed)
     files[role] = loaded.facts
     return list(loaded.problems)
+
+
+def _refuse_missing(resolved: Resolved, key: str, given: str | list[str]) -> None:
+    """Say where a file that is not there is named, and what would make it."""
+    from rlvrlab.data.presets import how_to_make
+    from rlvrlab.envs.data_files import near_files
+
+    for path in places_of(resolved, given):
+        if not path.exists():
+            remedy = f"make it with {how_to_make([path])}, or name another"
+            raise UserError(f"{resolved.where(key)}: {near(str(path))}: no such file{near_files(path)}; {remedy}")
 
 
 def places_of(resolved: Resolved, given: str | list[str]) -> list[Path]:
@@ -249,6 +261,7 @@ def _test_sets(resolved: Resolved, env: Environment, files: dict[str, Any]) -> d
     from rlvrlab.envs.data_files import bare_name
 
     sets: dict[str, tuple[Problem, ...]] = {}
+    _refuse_missing(resolved, "data.test_file", given)
     for path in places_of(resolved, given):
         loaded = load(path, "evaluate", env, None, recipe.data.seed)
         problems = shuffled(loaded.problems, recipe.data.seed, "test", path.name)[: size or None]

@@ -51,7 +51,7 @@ def _looked_up(resolved: Resolved, found: Sequence[Lookup]) -> LookedUp:
     if any(one.state == "wrong" for one in (*found, *roles.values())):
         return LookedUp([*found, *roles.values()], {})
     own = any(owns(resolved.recipe))
-    if not own and (seconds := _seconds_to_draw(resolved, env)) > MOST_S:
+    if not own and (seconds := seconds_to_draw(resolved, env)) > MOST_S:
         reason = f"all problems take about {seconds:.0f} s to draw"
         later = Lookup("phases", "not checked", f"{reason}; a run checks them before it begins", reason)
         return LookedUp([*found, *roles.values(), *_without_group(resolved, env), later], {})
@@ -151,19 +151,21 @@ def _problems(resolved: Resolved, env: Any, role: Role) -> Lookup:
     return Lookup(f"env, {role} problems", "found", f"{env.name} has some")
 
 
-def _seconds_to_draw(resolved: Resolved, env: Any) -> float:
+def seconds_to_draw(resolved: Resolved, env: Any) -> float:
     """About how long it takes to draw the problems that no file holds, by the time of a few of them."""
     data, roles = resolved.recipe.data, get_args(Role)
     drawn = sum(_asked(resolved, role) for role in roles if getattr(data, f"{role}_file") is None)
     began = time.perf_counter()
     env.problems("train", 1, data.seed)
-    one = time.perf_counter() - began
+    first = time.perf_counter() - began  # with what only the first call costs
+    env.problems("train", 1, data.seed)
+    one = time.perf_counter() - began - first
     try:
         env.problems("train", 1 + FEW, data.seed)
     except UserError:  # there are fewer; when all are drawn, it is told of as many as the recipe asks for
         return 0.0
-    more = time.perf_counter() - began - 2 * one  # without what every call costs, however many it draws
-    return one + max(more, 0.0) * drawn / FEW
+    more = time.perf_counter() - began - first - 2 * one  # without what every call costs, however many it draws
+    return first + max(more, 0.0) * drawn / FEW
 
 
 def _as_before_training(has: Supplies, own: bool) -> list[Lookup]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 from rlvrlab.errors import ModelUnavailable, UserError
 from rlvrlab.evals.evaluate import greedy
 from rlvrlab.recipe import Resolved
-from rlvrlab.train.checks import note_surprises, ready_lab
+from rlvrlab.train.checks import note_surprises, owns, ready_lab
 from rlvrlab.train.lab import Lab
 from rlvrlab.train.phases.base import Phase
 from rlvrlab.train.protocols.base import TrainingProtocol
@@ -95,8 +95,18 @@ class Estimate(NamedTuple):
     total_s: float
 
 
+MOST_DRAWN_S = 120.0
+"""Seconds that a plan spends at most on drawing problems."""
+
+
 def estimate_or_why(resolved: Resolved) -> tuple[list[Estimate], str]:
-    """The estimate, or why there is none: the recipe's model is not on this machine."""
+    """The estimate, or why there is none: the model is not on this machine, or the problems take too long to draw."""
+    from rlvrlab.train.lookups import seconds_to_draw
+
+    env = resolved.build("env")
+    if not any(owns(resolved.recipe)) and (seconds := seconds_to_draw(resolved, env)) > MOST_DRAWN_S:
+        sizes = "lower data.train_size, data.dev_size or eval.test_size"
+        return [], f"all problems take about {seconds:,.0f} s to draw, and a plan does not wait for them; {sizes}"
     try:
         return estimate(resolved), ""
     except ModelUnavailable as error:

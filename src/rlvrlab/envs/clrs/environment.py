@@ -88,7 +88,7 @@ class Clrs(DataSetEnvironment):
         """A row of CLRS-Text: `question`, `answer`, `algo_name` and `length`."""
         answer = row["answer"].strip()
         if not answer:
-            raise ValueError("column 'answer' is empty")
+            raise ValueError("column 'answer' is empty; fill it in or leave out the row")
         run = Run(row["algo_name"], int(row["length"]), row["question"], answer)
         # Sorting and shortest paths are asked under several names: the role belongs to the inputs.
         role = role_of(squeezed(run.question.split("\n")[1]))

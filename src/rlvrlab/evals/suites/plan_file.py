@@ -35,15 +35,16 @@ from rlvrlab.data.loading import load
 from rlvrlab.data.prepare import from_rows
 from rlvrlab.data.rows import is_problem_row
 from rlvrlab.data.sources import file_rows
-from rlvrlab.errors import RecipeError, UserError, cut, one_line, suggestion
+from rlvrlab.errors import RecipeError, UserError, cut, near, one_line, suggestion
 from rlvrlab.evals.protocol import USUAL_N, Protocol
 from rlvrlab.evals.suites.base import Member, Ready, Skipped, data_folder, most_problems, prepare, usual_size
 from rlvrlab.evals.suites.catalogue import members_of
 from rlvrlab.evals.suites.plan_check import refuse_unaskable, refuse_unused
 from rlvrlab.evals.suites.plan_schema import PROMPT, TABLES, DataTable, Plan
 from rlvrlab.randomness import shuffled
-from rlvrlab.recipe.load import instantiate
+from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.parse import line_of, parse_toml, read_toml
+from rlvrlab.recipe.remedies import words_of
 from rlvrlab.registry import name_own
 from rlvrlab.types import Environment, Problem
 
@@ -129,7 +130,9 @@ def _checked(tree: dict[str, Any], text: str, path: Path, folder: Path) -> PlanF
     try:
         plan = Plan.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
-        raise RecipeError([f"{path.name}{_complaint(one, text)}" for one in error.errors(include_url=False)]) from None
+        raise RecipeError(
+            [f"{near(str(path))}{_complaint(one, text)}" for one in error.errors(include_url=False)]
+        ) from None
     named = [table.name for table in plan.data]
     problems = [f"data: two are named {name!r}" for name in dict.fromkeys(named) if named.count(name) > 1]
     asked, n = plan.protocol, plan.protocol.n or USUAL_N
@@ -142,12 +145,12 @@ def _checked(tree: dict[str, Any], text: str, path: Path, folder: Path) -> PlanF
         told = f"{' and '.join(given)} are given" if given else "none is given"
         problems.append(f"model: one of serve, servers and run says who answers; {told}")
     if problems:
-        raise RecipeError([f"{path.name}: {problem}" for problem in problems])
+        raise RecipeError([f"{near(str(path))}: {problem}" for problem in problems])
     for name in plan.protocol.names:
         try:
             plan.protocol.protocol(name, None)
         except UserError as error:
-            raise RecipeError([f"{path.name}: protocol: {error}"]) from None
+            raise RecipeError([f"{near(str(path))}: protocol: {error}"]) from None
     return PlanFile(plan, text, folder)
 
 
@@ -160,5 +163,5 @@ def _complaint(item: Any, text: str) -> str:
         return f"{place}: unknown key{suggestion(str(item['loc'][-1]), list(table.model_fields))}"
     if item["type"] == "missing":
         return f"{place}: is missing"
-    words = item["msg"].removeprefix("Value error, ")
-    return f"{place}: {words[:1].lower()}{words[1:]}, got {cut(json.dumps(item['input'], default=str), 80)}"
+    got = cut(json.dumps(item["input"], default=str), 80)
+    return f"{place}: {words_of([item['type']], item['msg'])}, got {got}"
