@@ -124,28 +124,28 @@ class _Reader:
         return found
 
     def _atom(self) -> Value:
-        token = self._next
-        if token in CLOSING:
-            found = self._group(token)
-            return found if token != "|" else abs(found)
+        piece = self._next
+        if piece in CLOSING:
+            found = self._group(piece)
+            return found if piece != "|" else _size(found)
         self._take()
-        if token in NAMES:
-            return NAMES[token]
-        if token == "\\frac":
+        if piece in NAMES:
+            return NAMES[piece]
+        if piece == "\\frac":
             return _times(self._group(), _raised(self._group(), Fraction(-1)))
-        if token == "\\sqrt":
+        if piece == "\\sqrt":
             degree = self._group("[")
             return _raised(self._group(), _raised(degree, Fraction(-1)))
-        if token == "\\binom":
+        if piece == "\\binom":
             above, below = (_small(self._group(), LARGEST_POWER) for _ in range(2))
             return Fraction(math.comb(above, below))
-        if token in ("\\gcd", "\\lcm"):
-            return self._of_several(math.gcd if token == "\\gcd" else math.lcm)
-        if token in FUNCTIONS:
-            return self._of_function(token)
-        if len(token) > MOST_DIGITS or not token[:1].isdigit():
-            raise ValueError(token)
-        return Fraction(token)
+        if piece in ("\\gcd", "\\lcm"):
+            return self._of_several(math.gcd if piece == "\\gcd" else math.lcm)
+        if piece in FUNCTIONS:
+            return self._of_function(piece)
+        if len(piece) > MOST_DIGITS or not piece[:1].isdigit():
+            raise ValueError(piece)
+        return Fraction(piece)
 
     def _of_several(self, function: Callable[..., int]) -> Value:
         self._take("(")
@@ -156,16 +156,20 @@ class _Reader:
         self._take(")")
         return Fraction(function(*given))
 
-    def _of_function(self, token: str) -> Value:
+    def _of_function(self, piece: str) -> Value:
         base: Value = complex(math.e)
-        if token == "\\log" and self._next == "_":
+        if piece == "\\log" and self._next == "_":
             self._take()
-            base, token = self._group(), "\\ln"
+            base, piece = self._group(), "\\ln"
         if self._next in ("^", "_"):
             raise ValueError(self._next)
         given = complex(self._power())
         self.is_sure &= LOST <= abs(given) <= FAR or given == 0
-        return _times(FUNCTIONS[token](given), 1 / cmath.log(complex(base)))
+        return _times(FUNCTIONS[piece](given), 1 / cmath.log(complex(base)))
+
+
+def _size(value: Value) -> Value:
+    return abs(value) if isinstance(value, Fraction) else complex(abs(value))
 
 
 def _times(one: Value, other: Value) -> Value:
