@@ -42,6 +42,19 @@ def test_a_number_of_numpy_keeps_its_type_on_its_way_to_the_tests_and_back(numpy
     assert detail(numpy_judge, TestsTask("f", tests, setup=setup, limits=ROOMY), program) == "accepted"
 
 
+@pytest.mark.parametrize(("result", "expected", "right"), [
+    ("np.array([[3]])", "3", False), ("np.array([3])", "[3]", False), ("[np.array([3])]", "[3]", False),
+    ("np.array('v')", "'v'", False), ("{'a': np.array([3])}", "{'a': 3}", False), ("np.int64(3)", "3", True),
+    ("np.array([3])", "np.array([3])", True), ("np.array([[3]])", "np.array([3])", False), ("[3]", "list([3])", True),
+])  # fmt: skip
+def test_an_array_of_one_item_is_not_that_item_to_a_tester(
+    numpy_judge: Judge, result: str, expected: str, right: bool
+) -> None:
+    """`==` of the two is an array that is as true as its only item, and an assert asks no more."""
+    tests = (f"import numpy as np\nassert f() == {expected}", f"def check(g):\n    assert g() == {expected}\ncheck(f)")
+    assert numpy_judge.verify(TestsTask("f", tests), WITH_NUMPY + result).correct is right
+
+
 def test_numpys_true_is_not_true_itself(numpy_judge: Judge) -> None:
     """`assert f(1) is True` fails on it in Python, whether tests are read as data or run."""
     for test, right in (

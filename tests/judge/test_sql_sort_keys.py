@@ -74,14 +74,69 @@ def test_a_star_and_new_names_in_quotes(judge: Judge, database: Path, gold: str,
 
 
 @pytest.mark.parametrize(
+    ("gold", "right", "wrong"),
+    [
+        (  # a new name that is a column's, too, under a collation or in brackets: it is the new one that is sorted by
+            "SELECT n AS a FROM t ORDER BY a COLLATE NOCASE LIMIT 1",
+            "SELECT 'Ann'",
+            "SELECT 'Bob'",
+        ),
+        ("SELECT n AS a FROM t ORDER BY (a) LIMIT 1", "SELECT 'Ann'", "SELECT 'ann'"),
+        ("SELECT n AS a FROM t ORDER BY ((a) COLLATE NOCASE) LIMIT 1", "SELECT 'Ann'", "SELECT 'Bob'"),
+        (
+            "SELECT id, n AS k FROM t ORDER BY k COLLATE NOCASE",
+            "SELECT id, n FROM t ORDER BY lower(n), id DESC",
+            "SELECT id, n FROM t ORDER BY id",
+        ),
+        (
+            "SELECT 0, n AS k FROM t UNION SELECT 1, 'ANN' ORDER BY k COLLATE NOCASE LIMIT 3",
+            "SELECT 0, 'Ann' UNION ALL SELECT 1, 'ANN' UNION ALL SELECT 0, 'ann'",
+            "SELECT 0, 'Ann' UNION ALL SELECT 0, 'Bob' UNION ALL SELECT 0, 'ann'",
+        ),
+        (  # a + b is no column that is called b
+            "SELECT a + b, n AS b FROM t WHERE a = 3 UNION SELECT 4, 'zed' ORDER BY b",
+            "SELECT a + b, n FROM t WHERE a = 3 UNION SELECT 4, 'zed' ORDER BY 2",
+            "SELECT a + b, n FROM t WHERE a = 3 UNION SELECT 4, 'zed' ORDER BY 1, 2 DESC",
+        ),
+        (  # what it is sorted by is not its own: a row that is there once has several ranks
+            "SELECT DISTINCT a FROM t ORDER BY b LIMIT 2",
+            "SELECT DISTINCT a FROM t ORDER BY b LIMIT 2",
+            "SELECT a FROM (SELECT 3 AS a UNION ALL SELECT 3)",
+        ),
+        (
+            "SELECT DISTINCT b FROM t ORDER BY b % 2, b LIMIT 2",
+            "SELECT 2 UNION ALL SELECT 4",
+            "SELECT 2 UNION ALL SELECT 2",
+        ),
+    ],
+)  # fmt: skip
+def test_new_names_under_a_collation_and_distinct_rows(
+    judge: Judge, database: Path, gold: str, right: str, wrong: str
+) -> None:
+    verdicts = judge.verify_many([(SqlTask(str(database), gold), text) for text in (gold, right, wrong)])
+    assert [verdict.correct for verdict in verdicts] == [True, True, False]
+
+
+def test_distinct_rows_of_duckdb(judge: Judge, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t (a TEXT, b INTEGER)")
+        connection.execute("INSERT INTO t VALUES ('x', 1), ('x', 2), ('y', 2), ('y', 3), ('z', 9)")
+    task = SqlTask(str(path), "SELECT DISTINCT a FROM t ORDER BY b LIMIT 2", engine="duckdb")
+    answers = (task.gold, "SELECT a FROM t ORDER BY b LIMIT 2")
+    assert [verdict.correct for verdict in judge.verify_many([(task, one) for one in answers])] == [True, False]
+
+
+@pytest.mark.parametrize(
     ("text", "alias", "expression"),
     [
         ("count(*) c", "c", "count(*)"), ("t.name", "name", "t.name"), ("t.name n", "n", "t.name"),
-        ("a + b", "b", "a + b"), ("-a", "a", "-a"), ("NOT a", "a", "NOT a"),
-        ("CASE WHEN a THEN 1 END", "end", "CASE WHEN a THEN 1 END"),
-        ("CASE WHEN a THEN 1 END k", "k", "CASE WHEN a THEN 1 END"), ("n COLLATE NOCASE", "nocase", "n COLLATE NOCASE"),
-        ("a IS NOT NULL", "null", "a IS NOT NULL"), ('1 "one two"', "one two", "1"), ("a AS b", "b", "a"),
-        ("sum(a) OVER w", "w", "sum(a) OVER w"), ("'x' y", "y", "'x'"), ("a", "a", "a"), ("*", "*", "*"),
+        ('t."one two"', "one two", 't."one two"'), ("a + b", "", "a + b"), ("-a", "", "-a"), ("NOT a", "", "NOT a"),
+        ("CASE WHEN a THEN 1 END", "", "CASE WHEN a THEN 1 END"),
+        ("CASE WHEN a THEN 1 END k", "k", "CASE WHEN a THEN 1 END"), ("n COLLATE NOCASE", "", "n COLLATE NOCASE"),
+        ("a IS NOT NULL", "", "a IS NOT NULL"), ('1 "one two"', "one two", "1"), ("a AS b", "b", "a"),
+        ("sum(a) OVER w", "", "sum(a) OVER w"), ("'x' y", "y", "'x'"), ("a", "a", "a"), ("*", "*", "*"),
     ],
 )  # fmt: skip
 def test_the_name_of_a_selected_column(text: str, alias: str, expression: str) -> None:

@@ -28,7 +28,7 @@ from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.judge.workers.worker import WorkerDied
 from rlvrlab.types import Verdict, bad_task
 
-SCORER_VERSION = "code-11"
+SCORER_VERSION = "code-12"
 LARGEST_PROGRAM = 2 << 20
 T = TypeVar("T", bound=Task)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from code_data import data_file
 from evalplus_rows import (
@@ -189,6 +190,25 @@ def test_the_rules_are_those_of_evalplus(
 )  # fmt: skip
 def test_nothing_is_stretched_to_the_shape_that_is_expected(result: Any, expected: Any) -> None:
     assert evalplus_oracle.right(result, expected, [], "f", 1e-6) is False
+
+
+@pytest.mark.parametrize(
+    ("result", "expected", "arguments", "function"),
+    [(np.array([[[3]]]), 3, [], "f"), (np.array(2), [2], [], "f"), (np.array([2]), [[2]], [], "f"),
+     (np.array("vv"), "vv", [], "f"), ([np.array([2])], [2], [], "f"), ({"a": np.array([2])}, {"a": 2}, [], "f"),
+     (np.array([1.0]), -5.0, [[-1, 1]], "HumanEval find_zero"), (np.array([0]), 7, [], "sum_div"),
+     (np.array([7]), 3, [7, 123], "digit_distance_nums"), (np.array([[1, 2]]), np.array([1, 2]), [], "f")],
+)  # fmt: skip
+def test_an_array_of_one_item_is_not_that_item(result: Any, expected: Any, arguments: Any, function: str) -> None:
+    """`==` of the two is an array that is as true as its only item."""
+    assert evalplus_oracle.right(result, expected, arguments, function, 1e-6) is False
+
+
+def test_nor_is_it_in_the_tests_of_the_hub(tmp_path: Path) -> None:
+    row = {**HUMANEVAL_HUB, "test": hub_check([[[3]], [[4]]], [[3], [4]]), "canonical_solution": "    return values\n"}
+    wrong = ("np.array(values)", "np.array([values])", "[np.array(values)]", "values[:0]")
+    answers = [f"import numpy as np\n{MEAN}    return {result}\n" for result in ("values", *wrong)]
+    assert correct(env_of(tmp_path, [row]), *answers) == [True, False, False, False, False]
 
 
 def test_nor_in_the_tests_of_the_hub(tmp_path: Path) -> None:

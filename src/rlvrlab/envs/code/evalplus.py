@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,31 @@ def _strictly():
     numpy.allclose = allclose
 
 _strictly()
+
+def _equal(out, exp):
+    import numpy
+    def fit(one, other):
+        if isinstance(one, numpy.ndarray) or isinstance(other, numpy.ndarray):
+            return type(one) is type(other) and one.shape == other.shape
+        if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+            return all(map(fit, one, other))
+        if isinstance(one, dict) and isinstance(other, dict):
+            return all(fit(value, other.get(key)) for key, value in one.items())
+        return True
+    return fit(out, exp) and out == exp
 """
-"""Set-up of the hub's tests, in which allclose stretches an empty list, or a single number, to what is expected."""
+"""Set-up of the hub's tests, in which allclose stretches an empty list, or a single number, to what is expected.
+
+So does their `==` with an array of one item, which is as true as that item: EQUAL is what asks `_equal` instead.
+"""
+EQUAL = re.compile(r"(?<=exact_match = )out == exp\b")
+
+
+def strictly(test: str) -> str:
+    """The hub's test, in which no array equals what is none."""
+    return EQUAL.sub("_equal(out, exp)", test)
+
+
 LOAD_REFERENCE = """
 def _load():
     import types
@@ -95,7 +119,7 @@ def mbppplus(columns: Columns) -> CodeRow:
     return CodeRow(
         id=f"MBPP/{columns.name('task_id')}",
         text=columns.text("prompt", "text"),
-        tests=(test,),
+        tests=(strictly(test),),
         examples=shown[:1],
         entry_point=name,
         setup="\n".join((*imports(solution, [*trees, tree]), *columns.texts("test_imports", ()), SAME_SHAPE)),

@@ -75,6 +75,8 @@ def right(result: Any, expected: Any, arguments: Sequence[Any], function: str, a
     """Is it the expected result, or another that the problem allows?"""
     if isinstance(result, np.generic):
         result = result.item()
+    if function not in SETS.split() and not arrays_fit(result, expected):
+        return False
     if function == "HumanEval find_zero":
         return abs(sum(factor * math.pow(result, power) for power, factor in enumerate(arguments[0]))) <= atol
     if function in NOT_NONE.split():
@@ -92,6 +94,17 @@ def right(result: Any, expected: Any, arguments: Sequence[Any], function: str, a
         return False
     # Without it, allclose stretches one to the other: an empty list would be close to any number.
     return same_shape and bool(np.allclose(result, expected, rtol=RELATIVE, atol=tolerance))
+
+
+def arrays_fit(result: Any, expected: Any) -> bool:
+    """Is each array beside an array of its shape? One of a single item is as true as that, so `[[3]]` passes for 3."""
+    if isinstance(result, np.ndarray) or isinstance(expected, np.ndarray):
+        return type(result) is type(expected) and bool(result.shape == expected.shape)
+    if isinstance(result, list | tuple) and isinstance(expected, list | tuple):
+        return all(map(arrays_fit, result, expected))
+    if isinstance(result, dict) and isinstance(expected, dict):
+        return all(arrays_fit(value, expected.get(key)) for key, value in result.items())
+    return True
 
 
 def is_floats(value: Any) -> bool:

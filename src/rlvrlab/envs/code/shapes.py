@@ -18,7 +18,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from rlvrlab.envs.code.evalplus import SAME_SHAPE, counted, humanevalplus, mbppplus, release
+from rlvrlab.envs.code.evalplus import SAME_SHAPE, counted, humanevalplus, mbppplus, release, strictly
 from rlvrlab.envs.code.quixbugs import from_folder
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
 from rlvrlab.envs.python_trees import cannot_cross, doctests, imports, parses, tested
@@ -42,7 +42,7 @@ def humaneval(columns: Columns) -> CodeRow:
     return CodeRow(
         id=columns.name("task_id"),
         text=prompt,
-        tests=(test,),
+        tests=(strictly(test) if inputs else test,),
         examples=doctests(setup, name),
         entry_point=name,
         begun=prompt,

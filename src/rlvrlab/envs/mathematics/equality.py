@@ -9,7 +9,7 @@ import re
 import unicodedata
 from fractions import Fraction
 
-from rlvrlab.judge.modes.characters import without_borders
+from rlvrlab.judge.modes.characters import grouped, without_borders
 from rlvrlab.judge.modes.expressions import latex_number
 
 LONGEST = 400
@@ -25,7 +25,7 @@ def exact(text: str) -> Fraction | None:
     """The value of an integer, decimal (repeating ones too) or fraction, in LaTeX or not; None for anything else."""
     if len(text) > LONGEST:
         return None
-    text = without_borders(text)
+    text = grouped(without_borders(text))
     for decoration in ("\\!", "\\,", "\\ ", "{,}", "\\$"):
         text = text.replace(decoration, "," if decoration == "{,}" else "")
     text = text.strip()

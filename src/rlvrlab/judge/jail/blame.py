@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from rlvrlab.judge.jail import plain
-from rlvrlab.judge.jail.evaluating import WRITING, may_evaluate, nodes_of
+from rlvrlab.judge.jail.evaluating import WRITING, may_bind_by_name, nodes_of
 
 HOLDING = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 """What holds other values, which may be exchanged once it has a name."""
@@ -53,7 +53,7 @@ class Blame:
         self._values = {id(target): node.value for node in assigned for target in node.targets}
         self._uses = Counter(node.id for node in self._nodes if isinstance(node, ast.Name))
         self._said = {*_said(self._nodes), *WORD.findall(above)}
-        self._says_anything = may_evaluate((*texts, above)) or "*" in self._bindings
+        self._says_anything = may_bind_by_name((*texts, above)) or "*" in self._bindings
         self._named = {"candidate", entry_point.rpartition(".")[2]}
         self._candidates = self._named - self._bindings.keys()
         self._certain = [node for tree in trees for node in self._straight(tree.body)]

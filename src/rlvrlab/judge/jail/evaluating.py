@@ -6,19 +6,25 @@
 
 Only plain data crosses the wall, but tests can bring a text to life, and then they say whatever it says. Verdicts of
 such tests are no stronger than those of tests beside the answer: `integrity: weak`. Read by its words alone: what is
-called with nothing but constants is harmless, everything else of these names is not.
+called with nothing but constants is harmless, everything else of these names is not. Python's own evaluators are known
+by name, here; of modules only what is known to treat values as data is trusted (uses.py).
+
+Formats that the answer returns (`candidate().format(x)`) can read what they are given, and call nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+from rlvrlab.judge.jail.uses import LOOKS, uses_unknown
 
 ANYWHERE = {
     "eval", "exec", "__import__", "import_module", "run_path", "run_module", "sympify", "parse_expr", "lambdify",
     "Unpickler", "unsafe_load", "__builtins__", "__globals__", "f_globals", "f_locals", "f_builtins", "system",
-    "popen",
+    "popen", "get_type_hints", "ForwardRef", "singledispatch", "singledispatchmethod", "loadTestsFromName",
+    "loadTestsFromNames", "evaluate_forward_ref",
 }  # fmt: skip
 """Names that bring texts to life, alone or behind a dot."""
 ALONE = {"compile", "globals", "locals", "vars", "loads", "timeit"}
@@ -47,10 +53,17 @@ def may_evaluate(texts: Sequence[str]) -> bool:
 
     What is nested too deeply to be read has such words, and may mean anything by them.
     """
-    if not any(map(SUSPICIOUS.search, texts)):
-        return False
+    return any(SUSPICIOUS.search(text) or LOOKS.search(text) for text in texts) and _asked(evaluates, texts)
+
+
+def may_bind_by_name(texts: Sequence[str]) -> bool:
+    """Could texts that are run, or names that are looked up, give a name of the tests a value?"""
+    return any(map(SUSPICIOUS.search, texts)) and _asked(brings_to_life, texts)
+
+
+def _asked(question: Callable[[Sequence[ast.AST]], bool], texts: Sequence[str]) -> bool:
     try:
-        return evaluates(nodes_of([ast.parse(text) for text in texts]))
+        return question(nodes_of([ast.parse(text) for text in texts]))
     except (SyntaxError, ValueError):
         return False
     except (RecursionError, MemoryError):  # nobody knows
@@ -67,6 +80,11 @@ def nodes_of(trees: Sequence[ast.AST]) -> list[ast.AST]:
 
 def evaluates(nodes: Sequence[ast.AST]) -> bool:
     """Could any of them execute, look up or open a text that is not written in the tests themselves?"""
+    return brings_to_life(nodes) or uses_unknown(nodes)
+
+
+def brings_to_life(nodes: Sequence[ast.AST]) -> bool:
+    """The same for what is known to do so by its name."""
     harmless = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _is_harmless(node)}
     return any(id(node) not in harmless and _brings_to_life(node) for node in nodes)
 

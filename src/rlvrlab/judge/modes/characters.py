@@ -40,6 +40,8 @@ VULGAR = re.compile(r"[¼-¾⅐-⅞↉]")
 ROOT = re.compile(r"([√∛])\s{0,9}(?:\{([^{}]*)\}|\(([^()]*)\)|([0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\\[a-zA-Z]+))", re.ASCII)
 PYTHON_POWER = re.compile(r"(?<=[\w)}])\s{0,9}\*\*\s{0,9}([0-9]{1,50}|[a-zA-Z]|\([^()]{1,50}\))")
 COMMAND = re.compile(r"\\[a-zA-Z]+")
+THOUSAND = 3
+"""Digits between two thin spaces."""
 UNITS = set("€£¥¢‰℃℉")
 """Signs that quantities.py reads, and degrees of temperature, which may be left out like any unit."""
 COMMANDS = r"""
@@ -83,6 +85,11 @@ VALUES = frozenset(
 """Behind one of these a set is a factor or a summand: math-verify reads `7\\mathbb{Z}` as 7."""
 LEFT_OUT = re.compile(r"[,+*]\s{0,9}(?:\\[lc]?dots[cb]?(?![a-zA-Z])|\.\.\.)")
 """Members of a list or a sum that are left out, which math-verify does not miss."""
+_BLANKS = r"(?:\\[,! ]){1,9}"
+SPACED = re.compile(rf"(?<![0-9.])[0-9]+(?:\.[0-9]+)?{_BLANKS}[0-9](?:[0-9.]|{_BLANKS}(?=[0-9]))*", re.ASCII)
+BLANKS = re.compile(_BLANKS)
+AFTER_A_COMMA = re.compile(r"(?<=[0-9],)(?:\\[, ]){1,9}(?=[0-9])", re.ASCII)
+"""Between two numbers of a list: `1,\\ 234` is no way to write 1234."""
 FORMULA = re.compile(r"\s*\\(?:\[((?:[^\\]|\\[^()\[\]])*)\\\]|\(((?:[^\\]|\\[^()\[\]])*)\\\))\.?\s*")
 """One formula and nothing else, as `\\[5\\]` or `\\(5\\)`; a backslash behind another begins no border: `\\\\[2pt]`."""
 
@@ -92,13 +99,30 @@ def as_latex(text: str) -> str:
 
     A formula that is the whole text loses its borders: `\[5\]` is 5; one in a type of its own loses that: `\mathrm{i}`.
     """
-    text = PYTHON_POWER.sub(r"^{\1}", without_borders(text))
+    text = grouped(PYTHON_POWER.sub(r"^{\1}", without_borders(text)))
     if text.isascii():
         return in_plain_type(text)
     text = unicodedata.normalize("NFC", text)
     text = VULGAR.sub(_fraction, SCRIPT.sub(_script, text))
     text = "".join(f"\\{GREEK[character]} " if character in GREEK else character for character in text)
     return in_plain_type(ROOT.sub(_root, text).translate(CHARACTERS))
+
+
+def grouped(text: str) -> str:
+    r"""The text without the thin spaces between thousands, and with blanks for those that make several numbers."""
+    return AFTER_A_COMMA.sub(" ", SPACED.sub(_grouped, text)) if "\\" in text else text
+
+
+def _grouped(found: re.Match[str]) -> str:
+    r"""Digits with thin spaces between thousands are one number, `1\,234.567\,8`; with others they are several."""
+    whole, _, part = found.group().partition(".")
+    first, *groups = BLANKS.split(whole)
+    *behind, last = BLANKS.split(part)
+    fits = not groups or len(first) <= THOUSAND
+    parted = not behind or len(last) <= THOUSAND
+    if fits and parted and all(len(group) == THOUSAND for group in groups + behind):
+        return BLANKS.sub("", found.group())
+    return BLANKS.sub(" ", found.group())
 
 
 def without_borders(text: str) -> str:

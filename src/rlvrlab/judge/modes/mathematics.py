@@ -29,7 +29,7 @@ from rlvrlab.judge.workers.orders import Image, Order
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "mathematics-15"
+SCORER_VERSION = "mathematics-16"
 IMAGE = Image(preload=("math_verify",), roles=("mathematics",))
 IN_WORDS = WRAPPED.pattern.replace("([^{}]*)", r"\s*per\s?cent\s*")
 PERCENT = re.compile(rf"(?<!\s)\s*(?:{IN_WORDS}|\bper\s?cent\b)")

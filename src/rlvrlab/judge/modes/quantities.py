@@ -112,7 +112,7 @@ def differ(answer: str, gold: str) -> bool | None:
         return True
     if _primed(answer, gold) != _primed(gold, answer):
         return True
-    if {_brackets(one), _brackets(other)} == {"()", "{}"}:
+    if {_brackets(one), _brackets(other)} in ({"()", "{}"}, {"()", "[]"}):
         return True
     lists = [[number(part) for part in text.split(",")] for text in (one, other)]
     return True if None not in lists[0] + lists[1] and Counter(lists[0]) != Counter(lists[1]) else None
@@ -229,10 +229,12 @@ def _primed(text: str, beside: str) -> set[tuple[str, int]]:
 
 
 def _brackets(text: str) -> str:
-    """The pair of brackets around a list, `()` or `{}`, or nothing."""
+    """The pair of brackets around a list, `()` or `{}`, or nothing; `[]` around two values, which are an interval."""
     text = text.replace("\\left", "").replace("\\right", "").replace(" ", "")
     if "," not in text:
         return ""
     if text.startswith("(") and text.endswith(")") and text.count("(") == 1:
         return "()"
+    if text.startswith("[") and text.endswith("]") and text.count("[") == text.count(",") == 1:
+        return "[]"
     return "{}" if text.startswith("\\{") and text.endswith("\\}") and text.count("\\{") == 1 else ""

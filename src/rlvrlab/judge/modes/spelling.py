@@ -5,7 +5,7 @@ same("x=4.5", "x=\\frac{9}{2}") -> None: it takes mathematics to know
 
 An answer that is gold with one number, letter, function, relation, bracket or word changed is another answer. Two kinds
 of change leave that open: a constant of integration may have any name, and a sign may not matter where integers run
-(`(-1)^{n-1}`, `\\pi - 2\\pi k`).
+(`(-1)^{n-1}`, `\\pi - 2\\pi k`). Constants may have one value for all that (constants.py).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice, pairwise
 
 from rlvrlab.judge.modes.characters import GREEK, as_latex
+from rlvrlab.judge.modes.constants import same_value
 from rlvrlab.judge.modes.fonts import WRAPPED
 from rlvrlab.judge.modes.quantities import LONGEST_ANSWER, SCIENTIFIC
 from rlvrlab.judge.modes.units import RATES, SURE_PAIRS, may_mean
@@ -74,10 +75,10 @@ def same(answer: str, gold: str) -> bool | None:
         return bool(one) or None
     if len(one) == len(other):
         places = list(islice((i for i in range(len(one)) if one[i] != other[i]), 2))
-        return False if len(places) == 1 and _matters(one, other, places[0], gold) else None
+        return same_value(one, other) if len(places) == 1 and _matters(one, other, places[0], gold) else None
     shorter, longer = sorted((one, other), key=len)
     negated = len(longer) == len(shorter) + 1 and longer[0] == "-" and longer[1:] == shorter
-    return False if negated and shorter != ["0"] else None
+    return same_value(one, other) if negated and shorter != ["0"] else None
 
 
 def tokens(text: str) -> list[str]:

@@ -25,7 +25,7 @@ from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.pool import Pool
 from rlvrlab.types import Verdict, bad_task, unjudged
 
-SCORER_VERSION = "sql-10"
+SCORER_VERSION = "sql-11"
 IMAGES = {"sqlite": Image(roles=("sql",)), "duckdb": Image(preload=("duckdb",), roles=("duckdb",))}
 ROLES = {"sqlite": "sql", "duckdb": "duckdb"}
 QUERIES_PER_CHILD = 16

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from rlvrlab.judge.modes.sql_rows import Gold, Result, Row, in_any_order, in_this_order, with_ties
-from rlvrlab.judge.modes.sql_text import Ending
+from rlvrlab.judge.modes.sql_text import Ending, Place
 
+SMALL = dict(zip(range(ord("A"), ord("Z") + 1), string.ascii_lowercase, strict=True))
 CHANCE = re.compile(r"\b(?:random|randomblob|uuid|gen_random_uuid|tablesample|sample)\b", re.IGNORECASE)
 CLOCK = re.compile(
     r"'now|\bnow\s*\(|\bcurrent_(?:date|time|timestamp|localtime)|\btoday\s*\(|\b(?:get_current_)?time(?:stamp)?\s*\(\s*\)"
     r"|\b(?:date|datetime|julianday|unixepoch|transaction_timestamp)\s*\(\s*\)",
     re.IGNORECASE,
 )
+FOLDED: dict[str, Callable[[str], str]] = {
+    "": str, "BINARY": str, "NOCASE": lambda text: text.translate(SMALL), "RTRIM": lambda text: text.rstrip(" "),
+}  # fmt: skip
+"""What texts are sorted by under SQLite's collations."""
 CLOCK_STEP_S = 1.1
 """After this long every clock that a query can read shows another time."""
 
@@ -43,10 +49,10 @@ def gold_of(ending: Ending, result: Result, everything: Result | None) -> Gold:
         return in_this_order(result)
     found = None
     if everything is not None:
-        wide = everything.columns == result.columns + ending.ranks
+        wide = everything.columns == result.columns + ending.ranks and not (ending.distinct and _repeats(everything))
         if wide and (ending.limited or len(everything.rows) == len(result.rows)):
             found = with_ties(result, everything.rows, _rank(ending, result.columns), first)
-    if found is None and ending.columns is not None and max(ending.columns, default=-1) < result.columns:
+    if found is None and _is_within(ending.columns, result.columns):
         found = with_ties(result, result.rows, _by_columns(ending.columns), 0)
     return found or in_this_order(result)
 
@@ -54,10 +60,25 @@ def gold_of(ending: Ending, result: Result, everything: Result | None) -> Gold:
 def _rank(ending: Ending, columns: int) -> Callable[[Row], Any]:
     if ending.ranks:
         return lambda row: row[columns]
-    if ending.columns is None and ending.keys:
+    if ending.keys and not _is_within(ending.columns, columns):
         return json.dumps
     return _by_columns(ending.columns or ())
 
 
-def _by_columns(places: tuple[int, ...]) -> Callable[[Row], Any]:
-    return lambda row: json.dumps([row[place] for place in places if place < len(row)])
+def _repeats(everything: Result) -> bool:
+    """Does a row that is there once have several ranks? Then what it is sorted by is not its own."""
+    rows = [json.dumps(row[:-1]) for row in everything.rows]
+    return len(set(rows)) < len(rows)
+
+
+def _is_within(places: tuple[Place, ...] | None, columns: int) -> TypeGuard[tuple[Place, ...]]:
+    """Are all keys columns of the result, under collations that are known?"""
+    return places is not None and all(place.column < columns and place.collation in FOLDED for place in places)
+
+
+def _by_columns(places: tuple[Place, ...]) -> Callable[[Row], Any]:
+    return lambda row: json.dumps([_folded(row[place.column], place.collation) for place in places])
+
+
+def _folded(cell: Any, collation: str) -> Any:
+    return FOLDED[collation](cell) if isinstance(cell, str) else cell

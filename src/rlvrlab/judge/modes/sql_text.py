@@ -23,8 +23,10 @@ TOKEN = re.compile(
 COMPOUND = {"UNION", "INTERSECT", "EXCEPT"}
 MOST_DIGITS = 9
 """Of a number that counts rows or columns."""
-PLACE = re.compile(r"[\s(+]*(?:0x([0-9a-f]{1,7})|([0-9]{1,9}))[\s)]*(COLLATE\s+\S+)?\s*", re.IGNORECASE | re.ASCII)
-"""What SQLite takes for the number of a column to sort by: 2, (2), +2, 0x2, 2 COLLATE NOCASE."""
+PLACE = re.compile(r"[\s(+]*(?:0x([0-9a-f]{1,7})|([0-9]{1,9}))[\s)]*", re.IGNORECASE | re.ASCII)
+"""What SQLite takes for the number of a column to sort by: 2, (2), +2, 0x2."""
+COLUMN = re.compile(r"""(?:[\w$]+|"[^"]*"|`[^`]*`|\[[^\]]*\])(?:\s*\.\s*(?:[\w$]+|"[^"]*"|`[^`]*`|\[[^\]]*\])){0,2}""")
+"""A column by itself, which has its own name; any other expression has none that a key could mean."""
 _BETWEEN_OPERANDS = """
 and or not is in like glob regexp match escape between collate over from distinct all zone
 """
@@ -43,6 +45,13 @@ class Word(NamedTuple):
     start: int
 
 
+class Place(NamedTuple):
+    """A column of the result that is sorted by, and the collation that is named for it: "NOCASE", or nothing."""
+
+    column: int
+    collation: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """A selected column as it is written, its name, and what is computed there."""
@@ -53,11 +62,12 @@ class Item:
 
     @classmethod
     def read(cls, text: str) -> Item:
-        """The name stands after AS or behind the expression, or is the last part of what is written."""
+        """The name stands after AS or behind the expression; a column has its own, and other expressions have none."""
         parts = words(text)
         named = [word for word in parts if word.text.upper() == "AS"]
         begins = named[-1].start if named else parts[-1].start if _is_named(text, parts) else len(text)
-        return cls(text, _name(parts[-1].text) if parts else "", text[:begins].strip())
+        is_one = begins < len(text) or text == "*" or COLUMN.fullmatch(text)
+        return cls(text, _name(parts[-1].text) if parts and is_one else "", text[:begins].strip())
 
     @property
     def is_star(self) -> bool:
@@ -77,8 +87,10 @@ class Ending:
     everything: str | None = None
     """The query without its LIMIT, with a last column that is equal where rows tie if `ranks`; None if not needed."""
     ranks: bool = False
-    columns: tuple[int, ...] | None = None
+    columns: tuple[Place, ...] | None = None
     """Places of the keys among the columns of the result; None when a key is not among them."""
+    distinct: bool = False
+    """Are equal rows one row? Then a rank that differs within them would make several of it."""
 
 
 def words(query: str) -> list[Word]:
@@ -121,7 +133,7 @@ def ending_of(query: str, most_rows: int) -> Ending:
     if not COMPOUND & set(upper) and (at := _from(outer, upper)) is not None and None not in wanted:
         rank = f"\n, dense_rank() OVER (ORDER BY {', '.join(filter(None, wanted))}\n) "
         ranked = f"{body[:at]}{rank}{body[at:]}\nORDER BY {clause}\n{most}"
-        return Ending(keys, limit is not None, offset, ranked, True, columns)
+        return Ending(keys, limit is not None, offset, ranked, True, columns, _is_distinct(upper))
     return Ending(keys, limit is not None, offset, f"{body}\nORDER BY {clause}\n{most}", False, columns)
 
 
@@ -143,6 +155,12 @@ def _count(text: str) -> int | None:
 
 def _main_select(upper: list[str]) -> int:
     return upper.index("SELECT") if "SELECT" in upper else len(upper)
+
+
+def _is_distinct(upper: list[str]) -> bool:
+    """DISTINCT, but not DuckDB's DISTINCT ON, which may return equal rows."""
+    begin = _main_select(upper) + 1
+    return upper[begin : begin + 1] == ["DISTINCT"] and upper[begin + 1 : begin + 2] != ["ON"]
 
 
 def _from(outer: list[Word], upper: list[str]) -> int | None:
@@ -192,44 +210,66 @@ def _is_named(text: str, parts: Sequence[Word]) -> bool:
     return before.endswith(")") or (OPERAND.search(previous) is not None and previous.lower() not in BETWEEN_OPERANDS)
 
 
-def _columns(keys: Sequence[str], items: Sequence[Item]) -> tuple[int, ...] | None:
-    """The places of the keys; behind a star only a number says which column it is."""
+def _columns(keys: Sequence[str], items: Sequence[Item]) -> tuple[Place, ...] | None:
+    """The places of the keys, new names before those of columns; behind a star only a number says which it is."""
+    before_a_star = list(itertools.takewhile(lambda one: not one.is_star, items))
     named: dict[str, int] = {}
-    for i, item in enumerate(itertools.takewhile(lambda one: not one.is_star, items)):
+    for i, item in enumerate(before_a_star):
+        if item.expression != item.text:
+            named.setdefault(item.alias, i)
+    for i, item in enumerate(before_a_star):
         named.setdefault(item.text.lower(), i)
         named.setdefault(item.alias, i)
     places = []
     for key in keys:
-        number, _ = _place(key)
+        key, collation = _collated(key)
+        number = _place(key)
         place = number - 1 if number else named.get(_name(key))
         if place is None:
             return None
-        places.append(place)
+        places.append(Place(place, _name(collation).upper()))
     return tuple(places)
 
 
-def _place(key: str) -> tuple[int | None, str]:
-    """The number of the column that a key stands for and the collation behind it; None where it is no number."""
+def _place(key: str) -> int | None:
+    """The number of the column that a key stands for; None where it is no number."""
     found = PLACE.fullmatch(key)
     if found is None:
-        return None, ""
-    return int(found[1], 16) if found[1] else int(found[2]), found[3] or ""
+        return None
+    return int(found[1], 16) if found[1] else int(found[2])
+
+
+def _collated(key: str) -> tuple[str, str]:
+    """A key without the brackets around it and its collation, and the name of that: `(a) COLLATE NOCASE`."""
+    collation = ""
+    while True:
+        key = key.strip()
+        found = words(key)
+        if not found and key.startswith("(") and key.endswith(")"):
+            key = key[1:-1]
+        elif len(found) > 1 and found[-2].text.upper() == "COLLATE" and key.endswith(found[-1].text):
+            collation = collation or found[-1].text
+            key = key[: found[-2].start]
+        else:
+            return key, collation
 
 
 def _written_out(key: str, items: Sequence[Item], renamed: Mapping[str, str]) -> str | None:
     """A key as it may stand in a window; None where it cannot.
 
     There the number or the new name of a column means nothing: SQLite takes both for a constant, the name where it is
-    in double quotes, and all rows would tie.
+    in double quotes, and all rows would tie. So it does where the new name is that of a column, too.
     """
-    number, collation = _place(key)
+    core, collation = _collated(key)
+    number = _place(core)
+    meant = renamed.get(_name(core))
     if number is not None:
         known = 0 < number <= len(items) and not any(item.is_star for item in items[:number])
-        return f"{items[number - 1].expression} {collation}".rstrip() if known else None
-    if _name(key) in renamed:
-        return renamed[_name(key)]
+        meant = items[number - 1].expression if known else None
+    if meant is not None:
+        return f"({meant}) COLLATE {collation}" if collation else meant
     quoted = {_name(token) for token in TOKEN.findall(key) if token.startswith('"')}
-    return None if quoted & set(renamed) else key
+    return None if number is not None or quoted & set(renamed) else key
 
 
 def _bare(key: str) -> str:

@@ -30,6 +30,7 @@ QUOTED = re.compile(r"\s*(['\"`])([^'\"`]*)\1\s*")
 """A whole text in quotes."""
 TWO_SIGNS = re.compile(r"[+-][+-]|(?:^|[(\[{,;=])\s{0,9}[+-]\s{1,9}[+-]")
 EMPTY_SCRIPT = re.compile(r"[_^]\s{0,9}(?:\{[\s{}]{0,9}\}|(?=[)\],;&=]|\\\\))")
+MARKED_DIGITS = re.compile(r"(?<=[0-9])['\"](?=[0-9])", re.ASCII)
 MOST = 10
 """Signs at one end that are counted; each takes a look at all of the text."""
 HALF = re.compile(r"\\(?:left|right)\s{0,9}\.")
@@ -46,6 +47,7 @@ def strays(text: str) -> Counter[str]:
         found["&"] += pieces.count("&")
     found["&"] += pieces.count("\\&")
     found["two signs"] = len(TWO_SIGNS.findall(text))
+    found["mark in digits"] = len(MARKED_DIGITS.findall(text))
     found["script"] = len(EMPTY_SCRIPT.findall(text))
     found.update(_at_the_ends(pieces))
     found.update(_unpaired(text, pieces))

@@ -24,6 +24,8 @@ class NotData(Exception):
 
 NOTE_FAILURE = "__note_failure__"
 """What a failed assert calls in the tester."""
+EQUAL = "__equal__"
+"""What the tester asks for `==` between a result and what is expected, where that is all of an assert."""
 CATCHING = ("raises", "assertRaises", "assertRaisesRegex", "suppress")
 """Contexts that catch the exceptions they are given."""
 ALL_FAILURES = ("AssertionError", "Exception", "BaseException")
@@ -55,14 +57,22 @@ def run(job: Job, report: Report) -> None:
         if any(map(_may_catch_a_failure, nodes)) or _speak_of_failures(nodes):
             report("stopping", weak)
         else:
-            report("going", weak, _steered_by_results(nodes, names), *map(_going_on, texts, trees))
+            report(
+                "going",
+                weak,
+                _steered_by_results(nodes, names),
+                *(_going_on(*one, names) for one in zip(texts, trees, strict=True)),
+            )
     except NOT_READ:  # no Python, or nested too deeply to be written again: they run as they are
         report("stopping", weak)
 
 
-def _going_on(text: str, tree: ast.Module) -> str:
+def _going_on(text: str, tree: ast.Module, names: set[str]) -> str:
     """The code that goes on after a failed assert; as it is where it has none."""
-    return ast.unparse(ast.fix_missing_locations(Going().visit(tree))) if "assert" in text else text
+    if "assert" not in text:
+        return text
+    called = names | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return ast.unparse(ast.fix_missing_locations(Going(called).visit(tree)))
 
 
 def _may_catch_a_failure(node: ast.AST) -> bool:
@@ -152,10 +162,17 @@ def _lets_failures_pass(context: ast.expr) -> bool:
 
 
 class Going(ast.NodeTransformer):
-    """Turns `assert x, y` into `if not x: note(lambda: y)`."""
+    """Turns `assert x, y` into `if not x: note(lambda: y)`, and in there `f(1) == z` into `equal(f(1), z)`."""
+
+    def __init__(self, called: set[str]) -> None:
+        self._called = called
+        """What the candidate may be called."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """The same test; what it says is only asked for when it fails, and may itself go wrong."""
+        match node.test:
+            case ast.Compare(ast.Call(ast.Name(name)) as result, [ast.Eq()], [expected]) if name in self._called:
+                node.test = ast.Call(ast.Name(EQUAL, ast.Load()), [result, expected], [])
         nothing = ast.arguments([], [], None, [], [], None, [])
         message = ast.Lambda(nothing, node.msg or ast.Constant(""))
         note = ast.Expr(ast.Call(ast.Name(NOTE_FAILURE, ast.Load()), [message], []))
