@@ -20,6 +20,7 @@ from rlvrlab.report.status import is_held
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState
+from rlvrlab.study.looks import sure
 from rlvrlab.study.measures import difference_words, is_cost, of_shares
 from rlvrlab.study.views import Survey
 
@@ -152,7 +153,7 @@ def show_decision(made: dict[str, Any]) -> None:
              c["outcome"], f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip
-        console.print(table(("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p"), rows))
+        console.print(table(("metric", "leader − other", f"difference [{sure(made)}]", "outcome", "p"), rows))
         say(console, "p: how often chance alone makes so large a difference.", "dim")
 
 
