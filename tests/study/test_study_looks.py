@@ -140,13 +140,17 @@ def test_all_undeclared_looks_together_add_at_most_one_more_alpha() -> None:
     assert level_of(0.05, 3, 2) == pytest.approx(0.05 / 12)
 
 
-def found_by_looking_again(rng: np.random.Generator, looks: int, paid: bool) -> int:
+Design = tuple[int, float, int]
+"""Seeds at first, how they scatter, problems."""
+
+
+def found_by_looking_again(rng: np.random.Generator, design: Design, looks: int, counted: bool = True) -> int:
     """The look at which two equal arms are told apart by who does what an undecided look advises; 0: at none."""
-    seeds, most, problems = 2, 24, 100
+    (seeds, scatter, problems), most = design, 24
     ease = rng.normal(0, 0.15, problems)
-    arms = [(rng.random((most, problems)) < 0.5 + rng.normal(0, 0.05, (most, 1)) + ease).astype(float) for _ in "ab"]
+    arms = [(rng.random((most, problems)) < 0.5 + rng.normal(0, scatter, (most, 1)) + ease).astype(float) for _ in "ab"]
     for look in range(looks):
-        alpha = level(Select(), 2, 1, look if paid else 0)
+        alpha = level(Select(), 2, 1, look if counted else 0)
         found = compare_suites([arms[0][:seeds]], [arms[1][:seeds]], share=True)
         interval = found.interval(1 - alpha)
         if not interval.low < 0 < interval.high:
@@ -157,8 +161,18 @@ def found_by_looking_again(rng: np.random.Generator, looks: int, paid: bool) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("design", [(2, 0.05, 100), (5, 0.1, 200)])
 @pytest.mark.parametrize(("looks", "bound"), [(2, 0.075), (3, 0.0875)])
-def test_equal_arms_are_told_apart_no_more_often_than_the_decision_says(looks: int, bound: float) -> None:
+def test_equal_arms_are_told_apart_no_more_often_than_is_said(design: Design, looks: int, bound: float) -> None:
+    """Of 4,000 studies 3.5 and 3.5 % with two and three looks for the first design, 6.4 and 7.0 % for the second; with
+    every look told at the whole level 6.0 and 8.1 %, 7.6 and 9.4 %."""
     rng, rounds = np.random.default_rng(looks), 1000
-    wrong = sum(found_by_looking_again(rng, looks, True) > 0 for _ in range(rounds))
+    wrong = sum(found_by_looking_again(rng, design, looks) > 0 for _ in range(rounds))
     assert wrong <= bound * rounds + 2 * (bound * (1 - bound) * rounds) ** 0.5
+
+
+@pytest.mark.slow
+def test_three_looks_at_the_whole_level_would_be_wrong_too_often() -> None:
+    rng, rounds = np.random.default_rng(3), 1000
+    wrong = sum(found_by_looking_again(rng, (5, 0.1, 200), 3, counted=False) > 0 for _ in range(rounds))
+    assert wrong > 0.07 * rounds

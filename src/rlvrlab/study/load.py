@@ -16,7 +16,7 @@ from rlvrlab import registry
 from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
 from rlvrlab.recipe.load import instantiate
 from rlvrlab.recipe.parse import read_toml
-from rlvrlab.recipe.shipped import beside, near_words, recipe_names
+from rlvrlab.recipe.shipped import beside, recipe_names
 from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of
 from rlvrlab.study.places import complaints, placed, stage_names
@@ -147,9 +147,11 @@ def load_study(path: Path) -> StudyFile:
 def _contradictions(file: StudyFile) -> Iterator[str]:
     study = file.study
     if not file.recipe.is_file():
-        near = near_words(file.recipe, recipe_names())
+        own = [path.name for path in sorted(file.path.parent.glob("*.toml")) if path.name != file.path.name]
+        near = suggestion(study.recipe, [*own, *recipe_names()])
+        meant = near if "did you mean" in near else ""
         remedy = "give a file, relative to the study file, or a name of `rlvr recipes`"
-        yield f"recipe: {file.recipe} is not there{near}; {remedy}"
+        yield f"recipe: {file.recipe} is not there{meant}; {remedy}"
     yield from _reserved("fixed", study.fixed)
     for i, rung in enumerate(study.ladder):
         yield from _reserved(f"ladder {i + 1}", rung)

@@ -65,9 +65,7 @@ class Past:
             if one["kind"] in KINDS and len(one["candidates"]) > 1 and one["evidence"] not in view.sequence:
                 then = {mark for arm in one["candidates"] for trial in arm["trials"] for mark in self._marks_of(trial)}
                 if sum(bool(own & then) for own in now) > 1:
-                    found.setdefault(
-                        one["evidence"], one
-                    )  # a person's choice on what the rule has seen is no look more
+                    found.setdefault(one["evidence"], one)  # a person's choice on what the rule saw is no look more
         return list(found.values())
 
     def _beside(self, view: StageView, decision: Decision) -> bool:
