@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from study_lab import HEAD, decision, run_study, stage, write_study
 
+from rlvrlab.cli.verbs import rlvr
 from rlvrlab.evals.statistics import compare_suites
 from rlvrlab.study.contest import level
 from rlvrlab.study.folder import find_study
@@ -55,6 +57,9 @@ def test_more_seeds_after_the_decision_are_a_second_look_with_half_the_level(und
     first = decision(run_study(undecided, scattered)[2], "n")
     assert "more seeds now are a look that was not declared, and will be told at α = 0.025, which" in first["words"]
     assert "`select.extend`" in first["words"] and "seeds instead of 2 would decide it" in first["words"]
+    home = str(undecided.parent / "out/tried")
+    shown = CliRunner().invoke(rlvr, ["study", "select", home, "n"])
+    assert shown.exit_code == 0 and "undecided" in shown.output, "two seeds have no p"
     undecided.write_text(text(MORE))
     planned = plan_study(find_study(undecided)[0], undecided.parent / "out/tried", cost=False)
     assert "at α = 0.025 (these arms were compared before" in planned.stages[0].power

@@ -150,7 +150,7 @@ def show_decision(made: dict[str, Any]) -> None:
     if made["comparisons"]:
         rows = [
             [c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
-             c["outcome"], f"{c['p']:.2g}"]
+             c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip
         console.print(table(("metric", "leader − other", f"difference [{sure(made)}]", "outcome", "p"), rows))

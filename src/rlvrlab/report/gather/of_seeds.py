@@ -34,7 +34,7 @@ def _of_cards(runs: Sequence[RunRecord]) -> Fact:
         "role": "accepted@1 on test problems",
         "after": {"value": rounded(found.value), "low": rounded(found.low), "high": rounded(found.high),
                   "from": place("analysis/cards/")},
-        "about": f"mean of {len(runs)} seeds on {len(shared)} problems{_spread(found.spread)}",
+        "about": f"mean of {len(runs)} seeds{_spread(found.spread)} on {len(shared)} problems",
         "caution": f"Interval of 95 % for new seeds and new problems. {ALONE}",
     }  # fmt: skip
 
@@ -58,4 +58,4 @@ def _of_results(runs: Sequence[RunRecord]) -> Fact:
 
 
 def _spread(spread: float | None) -> str:
-    return "" if spread is None else f", which scatter by {100 * spread:.1f} points"
+    return "" if spread is None else f" (they scatter by {100 * spread:.1f} points)"
