@@ -111,7 +111,8 @@ def decided(
     """The same decision from the scores."""
     seeds = {name: trial["seed"] for name, trial in made["trials"].items()}
     candidates = rivals(decision, scores, seeds)
-    return choose(rule_of(decision), weights(decision, stage, made), candidates, len(stage["arms"]))
+    undeclared = decision.get("undeclared", 0)  # records from before looks were counted do not have it
+    return choose(rule_of(decision), weights(decision, stage, made), candidates, len(stage["arms"]), undeclared)
 
 
 def rule_of(decision: dict[str, Any]) -> Select:
@@ -134,7 +135,7 @@ def with_power(made: dict[str, Any], scores: dict[str, Any]) -> dict[str, Any]:
         decision["words"] = ENOUGH.sub(sizes[0] if sizes else "", decision["words"])
         for caveat in made["caveats"]:
             if caveat["kind"] == "power" and caveat["stages"] == [decision["stage"]]:
-                caveat["text"] = f"{decision['stage']}: {unseen(decision['comparisons'])}"
+                caveat["text"] = f"{decision['stage']}: {unseen(decision['comparisons'], made.get('seed_spread'))}"
     for stage in made["stages"]:
         for row in stage.get("comparisons", ()):
             take_power([row], [compared_on_test(row, stage, made, scores)])

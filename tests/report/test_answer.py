@@ -231,6 +231,14 @@ def test_a_seed_that_was_run_again_is_one_dot() -> None:
     assert verdict(study)["data"]["word"] == "small goes on from rate, chosen by a person"
 
 
+def test_stages_are_drawn_in_the_order_in_which_they_ran() -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    arms = [{"name": name, "chosen": name == "a", "trials": [], "metrics": {"dev.accepted": share}} for name in "ab"]
+    stages = [{"name": "n", "arms": arms, "decision": 1}, {"name": "final_n", "kind": "final", "arms": arms[:1]}]
+    found = verdict({"stages": stages, "decisions": [{"id": 1, "outcome": "better", "words": "a wins"}]})["data"]
+    assert [forest["name"] for forest in found["forests"]] == ["n", "final_n"]
+
+
 def test_a_last_stage_of_one_arm_decides_nothing() -> None:
     share = {"value": 0.5, "low": 0.4, "high": 0.6}
     arms = [{"name": name, "chosen": name == "a", "trials": [], "metrics": {"dev.accepted": share}} for name in "ab"]

@@ -14,6 +14,8 @@ from rlvrlab.evals.compare import compare_folders
 from rlvrlab.evals.statistics import compare
 from rlvrlab.record.evaluation import evaluations_of, read_evaluation
 from rlvrlab.report.gather import gather
+from rlvrlab.report.gather.overview import result
+from rlvrlab.report.run_record import RunRecord
 
 
 def test_two_evaluations_are_compared_as_rlvr_compare_does(records) -> None:
@@ -33,6 +35,16 @@ def test_two_evaluations_are_compared_as_rlvr_compare_does(records) -> None:
     one, other = prompts.values()
     assert one == other and len(one) == 12 and len({texts[side] for side in prompts}) == 2
     assert all(json.dumps(texts[side]) in json.dumps(found["paired"]) for side in prompts), "both have their names"
+
+
+def test_runs_of_one_recipe_are_told_by_their_mean_with_its_interval(records) -> None:
+    runs = [RunRecord(records / name) for name in ("run", "seed")]
+    told = sections(gather([run.root for run in runs]))["answer"]
+    assert told["word"] == "One recipe, 2 runs" and "nothing to compare it with" in told["caution"]
+    role = told["role"].removeprefix("accepted@1 on ").removesuffix(" problems")
+    shares = [next(one.accuracy for one in result(run) if one.role == role) for run in runs]
+    assert told["after"]["value"] == pytest.approx(sum(shares) / 2, abs=1e-3)
+    assert told["after"]["low"] < told["after"]["value"] < told["after"]["high"] and "mean of 2 seeds" in told["about"]
 
 
 def test_runs_are_arms_and_seeds(records) -> None:

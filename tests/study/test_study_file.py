@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from study_lab import HEAD, write_study
 
 from rlvrlab.errors import RecipeError, UserError
-from rlvrlab.recipe import load_recipe
+from rlvrlab.recipe import load_recipe, shipped
 from rlvrlab.study.load import load_study, parse_best
 from rlvrlab.study.plan import plan_study
 
@@ -68,6 +70,41 @@ def test_all_mistakes_come_at_once(tmp_path) -> None:
     assert len(complaints(tmp_path, text)) >= 3
     text = A + "base = 'best(\"x\")'\n" + B + 'suites = ["y"]\nselect = { metrics = { "z.accepted" = 1 } }\n'
     assert len(complaints(tmp_path, text)) == 3
+
+
+def test_mistakes_have_their_file_and_line_and_a_remedy_as_those_of_recipes(tmp_path) -> None:
+    """Lines are those of the stage that is meant, though every stage begins with the same words."""
+    stages = '[[stages]]\nname = "a"\n[stages.arms.x]\nrollout.n = 2\n[stages.arms.y]\nrolout.n = 3\n'
+    again = stages.replace('"a"', '"b"')
+    path = write_study(tmp_path, HEAD + stages + again)
+    lines = path.read_text().split("\n")
+    with pytest.raises(RecipeError) as refused:
+        plan_study(load_study(path), tmp_path / "out", cost=False)
+    wrong = [i for i, line in enumerate(lines, 1) if "stages.arms.y" in line or "rolout" in line]
+    for name, number in (("a", wrong[0]), ("b", wrong[2])):
+        place = f"{path}:{number}: stages.{name}, arm y: override rolout.n: unknown key; did you mean 'rollout.n'?"
+        assert place in refused.value.problems
+    [single] = complaints(tmp_path, stages.replace("[[stages]]", "[stages]").replace("rolout", "rollout"))
+    assert single.endswith(": stages: is a single table; write `[[stages]]` with two brackets, once for each")
+    assert single.startswith(f"{path}:")
+    path.write_text((HEAD + stages).replace('recipe = "recipe.toml"\n', ""))
+    with pytest.raises(RecipeError, match=r"recipe: is missing; add `recipe = …`: base recipe"):
+        load_study(path)
+    [cut] = complaints(tmp_path, A + "suites = " + json.dumps({}).replace("{}", '"' + "x" * 200 + '"') + "\n")
+    assert cut.count("x") < 300 and "…" in cut and "write 'suites=[" in cut
+
+
+def test_a_recipe_that_comes_along_goes_by_its_name_and_a_file_beside_comes_first(tmp_path) -> None:
+    path = write_study(tmp_path, (HEAD + A).replace("recipe.toml", "toy_countdown"))
+    file = load_study(path)
+    assert file.recipe == shipped.files()["toy_countdown"]
+    assert plan_study(file, tmp_path / "out", cost=False).stages[0].new == 2
+    (tmp_path / "toy_countdown.toml").write_text((tmp_path / "recipe.toml").read_text())
+    assert load_study(path).recipe == tmp_path / "toy_countdown.toml"
+    path.write_text((HEAD + A).replace("recipe.toml", "toy_countdow"))
+    (tmp_path / "toy_countdown.toml").unlink()
+    with pytest.raises(RecipeError, match=r"study.toml:2: recipe: .* is not there; did you mean 'toy_countdown'\?"):
+        load_study(path)
 
 
 def test_missing_files_are_named(tmp_path) -> None:

@@ -239,9 +239,9 @@ def test_the_document_keeps_its_promised_shape(tmp_path) -> None:
     log = made["decisions"][0]
     assert {"id", "time", "stage", "kind", "rule", "alpha", "margin", "look", "looks", "cost", "chosen", "recommended",
             "runner_up", "by", "reason", "who", "outcome", "significant", "words", "candidates", "comparisons", "front",
-            "evidence"} <= set(log)  # fmt: skip
+            "evidence", "undeclared", "level", "chance", "earlier", "planned"} <= set(log)  # fmt: skip
     assert {"metric", "arm", "versus", "outcome", "mean", "low", "high", "p", "detectable", "problems", "seeds",
-            "share", "enough"} == set(log["comparisons"][0])  # fmt: skip
+            "share", "enough", "scatter", "enough_undeclared"} == set(log["comparisons"][0])  # fmt: skip
     json.dumps(made, allow_nan=False)
 
 

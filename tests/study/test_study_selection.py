@@ -113,6 +113,12 @@ def test_shares_are_told_in_points_and_all_else_in_its_own_unit() -> None:
     assert "differences below 5.9 points could" in unseen([undecided])
     assert "differences below 0.0594 could" in unseen([undecided | {"metric": "x.gen_tokens"}])
     assert "differences below 0.0594 could" in unseen([undecided | {"share": False}])
+    few = {"outcome": "undecided", "problems": 100, "metric": "score", "share": True, "seeds": 2, "detectable": None}
+    assert "with so few seeds no difference, however large" in unseen([few]), "records that did not keep the scatter"
+    told = "undecided; with 2 seeds that scatter by 11.0 points, as here, no difference, however large, is seen"
+    assert unseen([few | {"scatter": 0.11}], 0.05) == (
+        f"{told} 4 times in 5; the plan assumed that seeds scatter by 5 points (`seed_spread`)"
+    )
 
 
 def test_two_seeds_are_little_and_the_interval_says_so() -> None:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from study_lab import HEAD, Pretend, run_study, stage, write_study
 
+from rlvrlab.cli.names import study_folder
 from rlvrlab.cli.study_tables import Live
 from rlvrlab.cli.verbs import rlvr
 from rlvrlab.errors import UserError
@@ -122,6 +123,25 @@ def test_a_study_that_is_not_there_is_answered_with_the_one_that_was_meant(tmp_p
         found = CliRunner().invoke(rlvr, ["study", "run", word])
         assert isinstance(found.exception, UserError) and f"(did you mean '{meant}'?)" in str(found.exception)
     assert "toy_countdown" not in str(CliRunner().invoke(rlvr, ["study", "run", "toy_countdow"]).exception), "a recipe"
+
+
+def test_a_study_that_has_run_goes_by_its_name_or_a_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_study(tmp_path, STAGE)
+    text = path.read_text()
+    path.write_text(text.replace('output = "out"\n', ""))
+    monkeypatch.chdir(tmp_path)
+    for name in ("tried", "tested"):
+        file = load_study(path)
+        runner = Runner(file, Path("experiments/studies") / name, Pretend(lambda job: 0.5), lambda *_: None)
+        runner.run()
+        runner.close()
+    assert study_folder("tried") == study_folder("trie") == Path("experiments/studies/tried")
+    found = CliRunner().invoke(rlvr, ["study", "status", "tried", "--json"])
+    assert json.loads(found.output)["status"] == "finished"
+    with pytest.raises(UserError, match="fits 2 studies"):
+        study_folder("t")
+    told = str(CliRunner().invoke(rlvr, ["study", "status", "nosuch"]).exception)
+    assert "its file (FILE.toml), its folder, or a part of its name below experiments/" in told
 
 
 def test_an_interrupted_study_counts_what_is_finished_and_says_so(interrupted: Ended, capsys) -> None:

@@ -89,6 +89,20 @@ def find_run(word: str, root: Path = RUNS) -> Path | None:
     return first[0] if first else None
 
 
+def study_folder(word: str, root: Path = RUNS) -> Path | None:
+    """A study that has been run, by its name or a part of it; None where nothing fits or the word is a path."""
+    if not word or os.path.lexists(word):
+        return None
+    folders = sorted({*root.glob("*/origin.json"), *root.glob("*/*/origin.json")})
+    fitting = [path.parent for path in folders if word in str(path.parent.relative_to(root))]
+    exact = [folder for folder in fitting if folder.name == word]
+    first = exact or [folder for folder in fitting if folder.name.startswith(word)] or fitting
+    if len(first) > 1:
+        names = ", ".join([*(str(folder) for folder in first[:SHOWN]), *(["…"] if len(first) > SHOWN else [])])
+        raise UserError(f"{word!r} fits {len(first)} studies ({names}); give more of the name")
+    return first[0] if first else None
+
+
 class RunWord(click.ParamType):  # type: ignore[type-arg]
     """A run as it was typed, for verbs with a --folder of their own, which call `run_folder`."""
 

@@ -210,11 +210,12 @@ def export(study: Path, output: Path, as_json: bool) -> None:
 
 
 def _found(study: Path, folder: Path | None) -> tuple[StudyFile, Path]:
-    """The study file, also by the name of one that comes along, and its folder, or the one that -o names."""
+    """The study file, by its path, folder or name, and its folder, or the one that -o names."""
+    from rlvrlab.cli.names import study_folder
     from rlvrlab.recipe.shipped import named_file
     from rlvrlab.study.folder import find_study
 
-    path = named_file(study) or study
+    path = named_file(study) or study_folder(str(study)) or study
     if path.is_dir():  # its study file is one that the folder names
         click.get_current_context().with_resource(named_by_folder())
     file, home = find_study(path)

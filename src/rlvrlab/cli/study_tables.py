@@ -20,6 +20,7 @@ from rlvrlab.report.status import is_held
 from rlvrlab.study.board import Board
 from rlvrlab.study.document import measured
 from rlvrlab.study.folder import TrialState
+from rlvrlab.study.looks import sure
 from rlvrlab.study.measures import difference_words, is_cost, of_shares
 from rlvrlab.study.views import Survey
 
@@ -149,10 +150,10 @@ def show_decision(made: dict[str, Any]) -> None:
     if made["comparisons"]:
         rows = [
             [c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
-             c["outcome"], f"{c['p']:.2g}"]
+             c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}"]
             for c in made["comparisons"]
         ]  # fmt: skip
-        console.print(table(("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p"), rows))
+        console.print(table(("metric", "leader − other", f"difference [{sure(made)}]", "outcome", "p"), rows))
         say(console, "p: how often chance alone makes so large a difference.", "dim")
 
 

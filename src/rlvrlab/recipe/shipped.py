@@ -77,6 +77,21 @@ def study_names() -> list[str]:
     return [name for name, path in files().items() if "stages" in tables_of(path)[0]]
 
 
+def recipe_names() -> list[str]:
+    """The names of all recipes that come along."""
+    return [name for name, path in files().items() if "stages" not in tables_of(path)[0]]
+
+
+def beside(folder: Path, name: str) -> Path:
+    """What a study calls its recipe: a file in the folder, with or without its ending, before one that comes along."""
+    own = folder / name
+    if os.path.lexists(own):
+        return own
+    if os.path.lexists(whole := Path(f"{own}{ENDING}")):
+        return whole
+    return files().get(Path(name).as_posix().removesuffix(ENDING).removeprefix("recipes/"), own)
+
+
 def named_file(path: Path) -> Path | None:
     """A recipe that is named without its ending, the user's own before one that comes along; None if there is none."""
     own = Path(f"{path}{ENDING}")
@@ -120,8 +135,11 @@ def shipped() -> Iterator[Shipped]:
 def tables_of(path: Path) -> tuple[Tree, str]:
     """The tables of a file over those that it extends, or of a study over its recipe's; and the file's text."""
     tree, text = read_toml(path)
-    base = tree.get("extends") or tree.get("recipe")
-    below = tables_of(path.parent / base)[0] if isinstance(base, str) else {}
+    base, recipe = tree.get("extends"), tree.get("recipe")
+    if not base and isinstance(recipe, str):
+        below = tables_of(beside(path.parent, recipe))[0]
+    else:
+        below = tables_of(path.parent / base)[0] if isinstance(base, str) else {}
     for key, value in flatten(tree):
         place(below, key, value)
     return below, text

@@ -21,7 +21,9 @@ from rlvrlab.study.contest import Candidate
 from rlvrlab.study.folder import TrialState, read_decisions, read_states
 from rlvrlab.study.identity import digest
 from rlvrlab.study.load import ON_TEST, StudyFile
+from rlvrlab.study.looks import rounds
 from rlvrlab.study.measures import Scores, is_cost, pooled, suite_of
+from rlvrlab.study.past import Past
 from rlvrlab.study.schema import Settings, Stage
 from rlvrlab.study.select import Recommendation, choose
 from rlvrlab.study.views import EXTENSION, ArmView, StageView, Survey
@@ -44,6 +46,7 @@ class Board:
         self.chain, self.folder, self.states, self.decisions = chain, folder, states, decisions
         self._scores: dict[Path, dict[str, Scores]] = {}
         self._arms: dict[str, list[ArmView]] = {}
+        self.past = Past(chain, folder, decisions)
 
     @classmethod
     def read(cls, file: StudyFile, folder: Path) -> Board:
@@ -132,6 +135,8 @@ class Board:
             view.status, view.note = "failed", "no arm has a finished trial"
             return
         view.evidence = self._evidence(view, kind, {arm.name: arm.trials for arm in view.live})
+        view.sequence.append(view.evidence)
+        view.earlier = self.past.earlier(view)
         view.decision = self._in_force(view.name, view.evidence)
         if view.decision is None:
             view.due = kind
@@ -252,7 +257,9 @@ class Board:
 
     def recommendation(self, view: StageView, trials: dict[str, list[Trial]] | None = None) -> Recommendation:
         """What the stage's rule makes of its finished trials, or of those given."""
-        return choose(view.stage.select, self.metrics_of(view), self.candidates(view, trials), len(view.arms))
+        undeclared = rounds(view.earlier)
+        candidates = self.candidates(view, trials)
+        return choose(view.stage.select, self.metrics_of(view), candidates, len(view.arms), undeclared)
 
     def suite_hash(self, name: str) -> str:
         """Changes with the suite's keys: another suite under the same name is another evaluation."""

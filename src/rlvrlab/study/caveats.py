@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlvrlab.errors import LabError
+from rlvrlab.study import looks
 from rlvrlab.study.board import Board
 from rlvrlab.study.measures import of_shares, size_words
 from rlvrlab.study.select import alike_words
@@ -88,18 +89,32 @@ def _of_decision(board: Board, view: StageView, decision: dict[str, Any]) -> lis
         add("excluded", f"{view.name}: compared without some failed seeds: {', '.join(short)}")
     for arms in decision.get("alike", ()):  # earlier versions did not look
         add("alike", f"{view.name}: {alike_words(arms)}")
-    if words := unseen(decision["comparisons"]):
+    for words in filter(None, (looks.told(decision), board.past.told_beside(view))):
+        add("looks", f"{view.name}: {words}")
+    if words := unseen(decision["comparisons"], board.chain.file.study.seed_spread):
         add("power", f"{view.name}: {words}")
     return rows
 
 
-def unseen(comparisons: list[dict[str, Any]]) -> str:
-    """Which differences the undecided comparisons could not have shown; nothing where all are decided."""
+def unseen(comparisons: list[dict[str, Any]], planned: float | None = None) -> str:
+    """Which differences the undecided comparisons could not have shown; nothing where all are decided.
+
+    `planned` is the scatter of seeds that the plan assumed (`seed_spread`): where another one was seen, the plan and
+    this sentence tell two sizes, and both say why.
+    """
     undecided = [one for one in comparisons if one["outcome"] == "undecided" and one["problems"]]
     if not undecided:
         return ""
-    if any(one["detectable"] is None for one in undecided):
-        return "undecided; with so few seeds no difference, however large, is seen 4 times in 5"
-    most = max(undecided, key=lambda one: float(one["detectable"]))
-    size = size_words(most["detectable"], of_shares(most))
-    return f"undecided; differences below {size} could not have been seen 4 times in 5"
+    beyond = [one for one in undecided if one["detectable"] is None]
+    most = max(beyond or undecided, key=lambda one: float(one["detectable"] or one.get("scatter") or 0.0))
+    share, scatter = of_shares(most), most.get("scatter")  # of one seed, or in earlier records, nothing is known
+    few = f"{most['seeds']} seeds that scatter by {size_words(scatter, share)}, as here," if scatter else "so few seeds"
+    assumed = scatter is not None and planned is not None and share
+    plan = (
+        f"; the plan assumed that seeds scatter by {100 * (planned or 0):g} points (`seed_spread`)" if assumed else ""
+    )
+    if beyond:
+        return f"undecided; with {few} no difference, however large, is seen 4 times in 5{plan}"
+    size = size_words(most["detectable"], share)
+    least = f"differences below {size} could not have been seen 4 times in 5{plan}"
+    return f"undecided; with {few} {least}" if scatter else f"undecided; {least}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from rlvrlab.batch import Floats
 from rlvrlab.errors import UserError
 from rlvrlab.evals.statistics import Difference, compare_suites
+from rlvrlab.study.looks import level_of
 from rlvrlab.study.measures import describe, difference_words, direction, is_cost
 from rlvrlab.study.power import Size, enough
 from rlvrlab.study.schema import Select
@@ -60,11 +62,17 @@ class Compared:
     """Whether it is told in points; else in the metric's own unit."""
     enough: Size | None = None
     """The size that would decide an undecided comparison; None where it is decided, or none was found."""
+    scatter: float | None = None
+    """The standard deviation over seeds that was seen, of both arms together: what a plan assumes as seed_spread."""
+
+    enough_undeclared: Size | None = None
+    """The same at a look that was not declared, which has half the level."""
 
     def plain(self) -> dict[str, Any]:
         """The comparison as the decision log keeps it: one flat row."""
-        row = {name: value for name, value in self.__dict__.items() if name != "enough"}
-        return {**row, "enough": self.enough._asdict() if self.enough else None}
+        sizes = {"enough": self.enough, "enough_undeclared": self.enough_undeclared}
+        row = {name: value for name, value in self.__dict__.items() if name not in sizes}
+        return {**row, **{name: size._asdict() if size else None for name, size in sizes.items()}}
 
     @property
     def text(self) -> str:
@@ -77,10 +85,10 @@ class Compared:
         return difference_words(self.mean, self.low, self.high, self.share)
 
 
-def level(rule: Select, arms: int, metrics: int) -> float:
+def level(rule: Select, arms: int, metrics: int, undeclared: int = 0) -> float:
     """The level of one comparison: `alpha` shared by all pairs of arms, metrics that are asked and looks."""
     asked = 1 if rule.rule == "weighted" else max(1, metrics)
-    return rule.alpha / (max(1, arms * (arms - 1) // 2) * asked * (1 + rule.extend))
+    return level_of(rule.alpha, 1 + rule.extend, undeclared) / (max(1, arms * (arms - 1) // 2) * asked)
 
 
 @dataclass
@@ -91,6 +99,8 @@ class Contest:
     metrics: Mapping[str, float]
     candidates: Sequence[Candidate]
     arms: int
+    undeclared: int = 0
+    """Rounds of looks that nobody declared, this one included."""
 
     def __post_init__(self) -> None:
         self.by_name = {one.arm: one for one in self.candidates}
@@ -106,7 +116,7 @@ class Contest:
     @cached_property
     def alpha(self) -> float:
         """The level of one comparison."""
-        return level(self.rule, self.arms, len(self.common))
+        return level(self.rule, self.arms, len(self.common), self.undeclared)
 
     @cached_property
     def runs(self) -> dict[str, Sequence[int]]:
@@ -169,12 +179,14 @@ class Contest:
             outcome = "equivalent"
         elif low > 0:
             outcome = "better"
-        size = enough(found, self.rule.margin, self.alpha) if outcome == "undecided" else None
+        sizes = [enough(found, self.rule.margin, self.alpha / share) for share in (1, 2) if outcome == "undecided"]
         p = None if found.p is None else min(1.0, found.p * self.rule.alpha / self.alpha)
         reach = found.noise.reach(1 - self.alpha)
         least = reach if reach <= found.noise.bound else None
-        return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems,
-                        min(found.seeds), share, size)  # fmt: skip
+        seeds = min(found.seeds)
+        scatter = math.sqrt(found.noise.seeds * seeds / 2) if found.noise.seeds_df else None
+        return Compared(metric, leader, other, outcome, found.mean, low, high, p, least, found.problems, seeds, share,
+                        sizes[0] if sizes else None, scatter, sizes[1] if sizes else None)  # fmt: skip
 
     def _priced(self, metric: str, leader: str, other: str) -> Compared:
         """Two costs, which are counted and not sampled."""

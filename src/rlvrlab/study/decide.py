@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rlvrlab.errors import UserError
+from rlvrlab.study import looks
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.select import Recommendation
@@ -20,9 +21,9 @@ def choice(board: Board, view: StageView, kind: str = "choice") -> dict[str, Any
     if kind == "choice" and recommended.outcome == "undecided" and view.look <= rule.extend:
         seeds = len(view.stage.seeds or board.chain.file.study.seeds)
         words = f"{seeds} more seeds for every arm (look {view.look} of {rule.extend + 1}); {recommended.words}"
-        return decision | {"kind": EXTENSION, "chosen": None, "words": words}
+        return decision | {"kind": EXTENSION, "chosen": None, "words": _with(words, looks.told(decision))}
     if kind != "confirmation":
-        return decision
+        return decision | {"words": _with(recommended.words, looks.told(decision), looks.price(decision))}
     # The question is another one: does the order of the chain's beginning hold at its end?
     first, second = view.arms[0].name, view.arms[1].name
     if recommended.outcome != "better":
@@ -31,7 +32,7 @@ def choice(board: Board, view: StageView, kind: str = "choice") -> dict[str, Any
         words = f"{first} is better than {second} at the end of the chain too: the choice holds"
     else:
         words = f"{second} is better than {first} at the end of the chain: the greedy choice was wrong; select {second}"
-    return decision | {"words": words}
+    return decision | {"words": _with(words, looks.told(decision))}
 
 
 def override(board: Board, view: StageView, arm: str, reason: str, who: str) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def halving(board: Board, view: StageView) -> dict[str, Any]:
     if not candidates:
         kept = [arm.name for arm in view.live]
         words = "no small trial finished: all arms go on"
-        return _bare(view, "halving") | {"kept": kept, "chosen": None, "words": words}
+        return _bare(board, view, "halving") | {"kept": kept, "chosen": None, "words": words}
     recommended = board.recommendation(view, trials)
     value = recommended.score or {recommended.chosen: 0.0}
     order = sorted((c.arm for c in candidates), key=lambda arm: -value.get(arm, -math.inf))
@@ -66,6 +67,10 @@ def halving(board: Board, view: StageView) -> dict[str, Any]:
     untested = {"runner_up": None, "outcome": "undecided", "significant": False}
     decision = _facts(board, view, recommended, "halving", trials) | untested
     return decision | {"kept": kept, "chosen": order[0], "words": words}
+
+
+def _with(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _facts(
@@ -84,7 +89,7 @@ def _facts(
         score, cost = recommended.score.get(one.arm), one.costs[view.stage.select.cost]
         row = {"arm": one.arm, "score": score, "metrics": metrics, "cost": cost, "trials": list(one.trials)}
         candidates.append(row)
-    return _bare(view, kind) | {
+    return _bare(board, view, kind) | {
         "chosen": recommended.chosen,
         "recommended": recommended.chosen,
         "runner_up": recommended.runner_up,
@@ -98,11 +103,11 @@ def _facts(
     }
 
 
-def _bare(view: StageView, kind: str) -> dict[str, Any]:
+def _bare(board: Board, view: StageView, kind: str) -> dict[str, Any]:
     """A decision's keys in their order, before anything is decided."""
     rule = view.stage.select
     return {"stage": view.name, "kind": kind, "rule": rule.rule, "alpha": rule.alpha, "margin": rule.margin,
-            "look": view.look, "looks": rule.extend + 1, "paired": rule.paired, "cost": rule.cost, "chosen": None,
+            **board.past.facts(view), "paired": rule.paired, "cost": rule.cost, "chosen": None,
             "recommended": None, "runner_up": None, "by": "rule", "reason": None, "who": None, "outcome": "undecided",
             "significant": False, "words": "", "candidates": [], "comparisons": [], "front": None,
             "alike": [], "evidence": view.evidence}  # fmt: skip

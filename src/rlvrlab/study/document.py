@@ -56,6 +56,7 @@ def document(board: Board, survey: Survey, status: str, launcher: str) -> dict[s
         "started": events[0]["time"] if events else None,
         "updated": utc_now(),
         "seeds": list(study.seeds),
+        "seed_spread": study.seed_spread,
         "code": {"version": rlvrlab.__version__, "source": source_hash()[:16], "commit": code_state().get("commit")},
         "metrics": {metric: describe(metric) for metric in metrics},
         "stages": [_stage(board, view, survey) for view in survey.stages],

@@ -242,7 +242,8 @@ def find_study(path: Path) -> tuple[StudyFile, Path]:
     """A study file, or a study folder (its own copy, resolved where the original lies), and the folder."""
     if not os.path.lexists(path):
         near = near_words(path, study_names())
-        raise UserError(f"{path}: no such study{near}; `rlvr recipes study` shows the ones that come with rlvrlab")
+        how = "name its file (FILE.toml), its folder, or a part of its name below experiments/"
+        raise UserError(f"{path}: no such study{near}; {how}; `rlvr recipes study` shows those that come with rlvrlab")
     if path.suffix == ".toml" or path.is_file():
         file = load_study(path)
         return file, file.folder

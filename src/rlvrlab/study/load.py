@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from rlvrlab import registry
-from rlvrlab.errors import LabError, RecipeError, UserError, cut, near, suggestion
+from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
 from rlvrlab.recipe.build import instantiate
-from rlvrlab.recipe.parse import line_of, read_toml
-from rlvrlab.recipe.remedies import first_words, words_of
+from rlvrlab.recipe.parse import read_toml
+from rlvrlab.recipe.remedies import first_words
+from rlvrlab.recipe.shipped import beside, recipe_names
 from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of
-from rlvrlab.study.schema import Resources, Round, Select, Settings, Stage, Study, Suite
+from rlvrlab.study.places import complaints, placed, stage_names
+from rlvrlab.study.schema import Settings, Stage, Study, Suite
 
 OWN = {"seed": "seeds", "output_dir": "output", "name": "name", "question": "question"}
 """Recipe keys that the study sets itself -> the study's key for them."""
-SECTIONS: dict[str, type[BaseModel]] = {
-    "stages": Stage,
-    "suites": Suite,
-    "select": Select,
-    "resources": Resources,
-    "halving": Round,
-}
-"""Table of a study file -> what may stand in it."""
 ON_TEST = "@test"
 """Ends the name under which the test problems of a dev suite are examined."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
@@ -69,13 +63,17 @@ class StudyFile:
 
     @property
     def recipe(self) -> Path:
-        """The base recipe, whose path is relative to the study file."""
-        return self.path.parent / self.study.recipe
+        """The base recipe: a file beside the study file, or what comes along under this name."""
+        return beside(self.path.parent, self.study.recipe)
 
     @property
     def folder(self) -> Path:
         """Where the study is kept unless the command says otherwise."""
         return Path(self.study.output) / self.study.name
+
+    def placed(self, problems: Iterable[str]) -> list[str]:
+        """Problems (`key: what`) with this file and the lines of their keys."""
+        return placed(self.path, self.text, [stage.name for stage in self.study.stages], problems)
 
     def stage(self, name: str) -> Stage:
         """The stage of this name, which must exist."""
@@ -137,49 +135,24 @@ def load_study(path: Path) -> StudyFile:
     try:
         study = Study.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
-        raise RecipeError([f"{near(str(path))}{line}" for line in _complaints(error, tree, text)]) from None
+        raise RecipeError(placed(path, text, stage_names(tree), complaints(error, tree))) from None
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
     file = StudyFile(study, path, text)
     problems = list(_contradictions(file))
     if problems:
-        raise RecipeError([f"{near(str(path))}: {problem}" for problem in dict.fromkeys(problems)])
+        raise RecipeError(file.placed(problems))
     return file
-
-
-def _complaints(error: ValidationError, tree: dict[str, Any], text: str) -> Iterator[str]:
-    for item in error.errors(include_url=False):
-        loc = item["loc"]
-        parts: list[str] = []  # stages.volume.factors instead of stages.0.factors
-        inner: Any = tree
-        for part in loc:
-            if isinstance(inner, list):
-                inner = inner[part] if isinstance(part, int) and part < len(inner) else None
-            else:
-                inner = inner.get(part) if isinstance(inner, dict) else None
-            name = inner.get("name") if isinstance(part, int) and isinstance(inner, dict) else None
-            parts.append(name if isinstance(name, str) else str(part))
-        where = ".".join(parts)
-        line = line_of(text, where) if where.partition(".")[0] != "stages" else None
-        place = f":{line}: {where}" if line else f": {where}"
-        if item["type"] == "extra_forbidden" and loc[-1] == "min_effect":
-            yield f"{place}: is called margin now: arms within it are equivalent, and only then the cheaper is taken"
-        elif item["type"] == "extra_forbidden":
-            section = next((SECTIONS[str(part)] for part in reversed(loc[:-1]) if part in SECTIONS), Study)
-            yield f"{place}: unknown key{suggestion(str(loc[-1]), list(section.model_fields))}"
-        elif item["type"] == "missing":
-            yield f"{place}: is missing"
-        elif item["type"] == "too_short":
-            yield f"{place}: is empty; give at least one"
-        else:
-            got = cut(json.dumps(item["input"], default=str), 80)
-            yield f"{place}: {words_of([item['type']], item['msg'])}, got {got}"
 
 
 def _contradictions(file: StudyFile) -> Iterator[str]:
     study = file.study
     if not file.recipe.is_file():
-        yield f"recipe: {file.recipe} is not there; the path is relative to the study file"
+        own = [path.name for path in sorted(file.path.parent.glob("*.toml")) if path.name != file.path.name]
+        near = suggestion(study.recipe, [*own, *recipe_names()])
+        meant = near if "did you mean" in near else ""
+        remedy = "give a file, relative to the study file, or a name of `rlvr recipes`"
+        yield f"recipe: {file.recipe} is not there{meant}; {remedy}"
     yield from _reserved("fixed", study.fixed)
     for i, rung in enumerate(study.ladder):
         yield from _reserved(f"ladder {i + 1}", rung)

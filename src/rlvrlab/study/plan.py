@@ -16,10 +16,12 @@ from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.contest import level
 from rlvrlab.study.load import StudyFile
+from rlvrlab.study.looks import level_of, rounds
 from rlvrlab.study.measures import is_cost, suite_of
 from rlvrlab.study.power import planned_reach
 from rlvrlab.study.prices import Prices
 from rlvrlab.study.schema import Stage
+from rlvrlab.study.views import ArmView, StageView
 
 
 @dataclass
@@ -85,7 +87,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
             if chain.downstream(stage.name):
                 plan.notes.append(f"{stage.name}: not decided yet; {costliest} is assumed to win (costliest)")
     if problems:
-        raise RecipeError([f"{file.path.name}: {problem}" for problem in problems])
+        raise RecipeError(file.placed(problems))
     plan.stages += _confirmed(board, choices, seen, prices) + _final(board, choices, prices)
     total, processes = plan.plain()["total"], file.study.resources.processes
     words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
@@ -107,9 +109,18 @@ def _planned(
     asked = [t for arm in arms for t in chain.trials(stage, arm, choices)]
     asked += [t for arm in arms for one in stage.halving for t in chain.trials(stage, arm, choices, one.set)]
     made = _counted(board, stage, asked, seen, prices)
-    return PlannedStage(
-        stage.name, ", ".join(chain.file.needs(stage)), arms, *made, _power(chain.file, stage, len(arms))
-    )
+    power = _power(chain.file, stage, len(arms), _undeclared(board, stage, choices))
+    return PlannedStage(stage.name, ", ".join(chain.file.needs(stage)), arms, *made, power)
+
+
+def _undeclared(board: Board, stage: Stage, choices: Mapping[str, str]) -> int:
+    """Rounds of looks that nobody declared, the one that is planned included; 0 where its trials are decided about."""
+    view = StageView(stage.name, "compare", stage, [], {})
+    view.arms = [
+        ArmView(a.name, a.own, {}, board.chain.trials(stage, a.name, choices)) for a in board.chain.arms(stage)
+    ]
+    known = [one for one in board.survey().stages if one.name == stage.name and one.sequence]
+    return rounds(known[0].earlier if known else board.past.earlier(view))
 
 
 Counts = tuple[int, int, int, int, int, float | None]
@@ -163,7 +174,7 @@ def _final(board: Board, choices: Mapping[str, str], prices: Prices | None) -> l
     return planned
 
 
-def _power(file: StudyFile, stage: Stage, arms: int) -> str:
+def _power(file: StudyFile, stage: Stage, arms: int, undeclared: int = 0) -> str:
     """What the stage could show at its first look, before anything is spent."""
     if arms < 2:
         return ""
@@ -173,7 +184,7 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
         (f"{n}.accepted" for n in names), 1.0
     )
     sizes = {name: file.suite(name).size or USUAL_SIZE for name in names}
-    seeds, alpha = len(stage.seeds or study.seeds), level(rule, arms, len(sampled))
+    seeds, alpha = len(stage.seeds or study.seeds), level(rule, arms, len(sampled), undeclared)
     weights: dict[str, float] = {}
     for metric, weight in sampled.items() if rule.rule == "weighted" else list(sampled.items())[:1]:
         weights[suite_of(metric)] = weights.get(suite_of(metric), 0.0) + weight
@@ -182,8 +193,11 @@ def _power(file: StudyFile, stage: Stage, arms: int) -> str:
     reach = planned_reach(seeds, problems, study.seed_spread, alpha, rule.paired)
     asked = " + ".join(str(count) for _, count in problems)
     words = f"{seeds} seed{'s' if seeds > 1 else ''} × {asked} problems, {arms} arms: "
-    size = f"a true difference of {hundredths(reach)} points" if reach < 1 else "no true difference, however large,"
-    words += f"{size} is shown 4 times out of 5"
+    what = f"a true difference of {hundredths(reach)} points" if reach < 1 else "no true difference, however large,"
+    words += f"{what} is shown 4 times out of 5"
+    if undeclared:
+        own = level_of(rule.alpha, 1 + rule.extend, undeclared)
+        words += f", at α = {own:.3g} (these arms were compared before: a look that was not declared)"
     if seeds == 1:
         return f"{words}; one seed says nothing about other seeds"
     words += f", if seeds scatter by {100 * study.seed_spread:g} points (seed_spread)"

@@ -9,12 +9,15 @@ from rlvrlab.errors import cell
 from rlvrlab.report.gather.stages import MEASURED, stage_state, trials_words
 from rlvrlab.report.gather.study import KEPT
 from rlvrlab.shares import share_words
+from rlvrlab.study.looks import number_words, sure
 from rlvrlab.study.measures import difference_words, of_shares, size_words
 
 SIGNS = (
     "Differences are turned so that plus is in the leader's favour, also where less is better. Intervals are for new "
     "seeds and new problems (Student's t), at a level shared by all pairs of arms, metrics and looks; p is adjusted "
-    "alike. *better*: the interval lies above 0. *equivalent*: it lies within the margin, so the cheaper arm is taken. "
+    "alike. A look that the study file did not declare (`select.extend`) has a level of its own, which is told, and "
+    "adds to the chance of a wrong finding: the heading of its table says how sure all looks are together. "
+    "*better*: the interval lies above 0. *equivalent*: it lies within the margin, so the cheaper arm is taken. "
     "*undecided*: neither, so the highest mean goes on, and nothing is claimed."
 )
 CELLS = (
@@ -93,7 +96,7 @@ def decisions_page(made: dict[str, Any]) -> str:
     for one in made["decisions"]:
         lines += [f"## {one['id']}. {one['stage']} ({one['kind']}, {one['time']})", "", f"{one['words']}.", ""]
         rule = f"rule {one['rule']}, α = {one['alpha']}, margin {one['margin']:g}, the cheaper by {one['cost']}"
-        lines += [f"Outcome: **{_outcome(one)}**. By {one['by']}: {rule}; look {one['look']} of {one['looks']}.", ""]
+        lines += [f"Outcome: **{_outcome(one)}**. By {one['by']}: {rule}; {number_words(one)}.", ""]
         if one["front"]:
             lines += [f"Pareto front: {', '.join(one['front'])}.", ""]
         if one["candidates"]:
@@ -102,7 +105,7 @@ def decisions_page(made: dict[str, Any]) -> str:
                 (c["arm"], _number(c["score"]), *(_number(c["metrics"][m]) for m in names), _number(c["cost"]),
                  ", ".join(_link((made["trials"].get(t) or {}).get("run"), t) for t in c["trials"]))
                 for c in one["candidates"])), ""]  # fmt: skip
-        lines += _compared(one["comparisons"])
+        lines += _compared(one["comparisons"], sure(one))
     if not made["decisions"]:
         lines.append("None yet.")
     return "\n".join(lines) + "\n"
@@ -129,11 +132,11 @@ def _outcome(decision: dict[str, Any]) -> str:
     return str(decision["outcome"]) if decision["by"] == "rule" else "a person's choice"
 
 
-def _compared(compared: list[dict[str, Any]]) -> list[str]:
+def _compared(compared: list[dict[str, Any]], sureness: str = "simultaneous 95 %") -> list[str]:
     """Leader against other arm with both bounds, and what follows from them."""
     if not compared:
         return []
-    head = ("metric", "leader − other", "difference [simultaneous 95 %]", "outcome", "p", "detectable")
+    head = ("metric", "leader − other", f"difference [{sureness}]", "outcome", "p", "detectable")
     rows = [
         (c["metric"], f"{c['arm']} − {c['versus']}", difference_words(c["mean"], c["low"], c["high"], of_shares(c)),
          c["outcome"], "–" if c["p"] is None else f"{c['p']:.2g}",

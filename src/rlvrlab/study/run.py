@@ -74,7 +74,7 @@ class Runner:
         on_test = self.chain.file.chosen_on_test()
         problems = self.chain.check_first() + ([] if anyway else [f"{one}, or --anyway" for one in on_test])
         if problems:
-            raise RecipeError([f"{self.chain.file.path.name}: {problem}" for problem in problems])
+            raise RecipeError(self.chain.file.placed(problems))
         self.folder.event("session", launcher=self.launcher.name, **({"anyway": on_test} if on_test else {}))
         with Interrupts() as interrupts:
             try:

@@ -126,7 +126,7 @@ class Study(Section):
 
     name: Annotated[str, names_folder("a study folder")]
     question: str = Field("", description="what the chain is meant to find out")
-    recipe: str = Field(description="base recipe, relative to the study file")
+    recipe: str = Field(description="base recipe: a file, relative to the study file, or a name of `rlvr recipes`")
     output: str = Field("experiments/studies", description="the study folder is made here under the study's name")
     seeds: Seeds = Field(default_factory=lambda: [0], description="every arm is trained once per seed")
     seed_spread: NonNegative = Field(

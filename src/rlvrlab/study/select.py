@@ -39,16 +39,20 @@ class Recommendation:
 
 
 def choose(
-    rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate], arms: int | None = None
-) -> Recommendation:
-    """`metrics` are the rule's own with their weights, or the usual ones; `arms`: how many there were at first."""
+    rule: Select, metrics: Mapping[str, float], candidates: Sequence[Candidate], arms: int | None = None,
+    undeclared: int = 0,
+) -> Recommendation:  # fmt: skip
+    """`metrics` are the rule's own with their weights, or the usual ones; `arms`: how many there were at first.
+
+    `undeclared` are the rounds of looks that nobody declared (looks.py), this one included.
+    """
     if not candidates:
         raise UserError("no arm has a finished trial; nothing can be chosen")
     if len(candidates) == 1:
         only = candidates[0].arm
         return Recommendation(only, None, "alone", f"{only}: the only arm that finished, so nothing was compared")
     rules = {"weighted": _weighted, "lexicographic": _lexicographic, "pareto": _pareto, "balanced": _balanced}
-    contest = Contest(rule, metrics, candidates, arms or len(candidates))
+    contest = Contest(rule, metrics, candidates, arms or len(candidates), undeclared)
     found = rules[rule.rule](contest)
     words = "; ".join([found.words, *map(alike_words, contest.alike)])
     return replace(found, words=words, alike=contest.alike)

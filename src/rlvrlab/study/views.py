@@ -48,7 +48,11 @@ class StageView:
     """Arm -> trials of the halving round that is due."""
     note: str = ""
     look: int = 1
-    """How often its trials were compared, or will have been, this time included."""
+    """Which of the looks it declared this is, or will be."""
+    sequence: list[str] = field(default_factory=list)
+    """Evidence of the looks it declared and has taken, this one included."""
+    earlier: list[dict[str, Any]] = field(default_factory=list)
+    """Decisions that looked at its arms before, none of which it declared (past.py)."""
     chosen: str | None = None
     """The arm that won, of a stage that asks test problems."""
 

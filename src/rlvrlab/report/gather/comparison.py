@@ -26,10 +26,11 @@ from rlvrlab.report.gather.evaluation import (
     shown_answers,
     tell_apart,
 )
+from rlvrlab.report.gather.of_seeds import mean_of_seeds
 from rlvrlab.report.gather.opening import opening
 from rlvrlab.report.gather.overview import result
 from rlvrlab.report.gather.rollouts import MOST, Answers, training_answers
-from rlvrlab.report.reading import STRANGE, Folder, Section, document, number, place, rounded, section, words
+from rlvrlab.report.reading import STRANGE, Fact, Folder, Section, document, number, place, rounded, section, words
 from rlvrlab.report.run_record import RunRecord
 
 
@@ -45,9 +46,12 @@ def gather_runs(paths: Sequence[Path]) -> dict[str, Any]:
     except STRANGE as error:
         folder.miss("interference", f"could not be shown ({words(str(error), 100)})")
     paired = folder.attempt("paired test", lambda: _paired_test(arms, folder))
-    seeds = [len(group) for group in arms.values()]
+
+    def alone() -> Fact | None:
+        return mean_of_seeds(runs) if len(arms) == 1 else None
+
     sections = [
-        *folder.attempt("answer", lambda: opening(next(iter(paired), None), list(arms), folder.missing, seeds)),
+        *folder.attempt("answer", lambda: opening(next(iter(paired), None), folder.missing, alone())),
         *folder.attempt("arms", lambda: _runs_table(arms)),
         *folder.attempt("learning curves", lambda: arm_curves(arms)),
         *paired,
@@ -209,7 +213,7 @@ def gather_evaluations(paths: Sequence[Path]) -> dict[str, Any]:
     ends = [names[0], names[-1]]
     paired = folder.attempt("paired test", lambda: comparison_table(sides[0], sides[-1], ends, folder))
     sections = [
-        *folder.attempt("answer", lambda: opening(next(iter(paired), None), ends, folder.missing, [1, 1])),
+        *folder.attempt("answer", lambda: opening(next(iter(paired), None), folder.missing)),
         *paired,
         *folder.attempt("pass@k", lambda: pass_at_k(sides)),
         *folder.attempt("errors", lambda: error_bars(sides)),

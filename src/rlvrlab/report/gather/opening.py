@@ -9,18 +9,17 @@ from rlvrlab.report.reading import Fact, Section, as_table, place, rounded, sect
 from rlvrlab.shares import hundredths
 
 
-def opening(paired: Section | None, names: Sequence[str], missing: Sequence[Fact], seeds: Sequence[int]) -> Section:
-    """The top of a comparison's page; `paired` is its paired test, `names` are its sides with so many `seeds` each."""
+def opening(paired: Section | None, missing: Sequence[Fact], alone: Fact | None = None) -> Section:
+    """The top of a comparison's page; `paired` is its paired test, `alone` what is told of a single recipe's runs."""
     told = dict(NOTHING)
     if paired is not None:
         told |= _decided(paired)
     else:
         reasons = [one["why"] for one in missing if one["what"] == "paired test"]
-        one_arm = f"One recipe, {seeds[0]} runs: nothing to compare it with" if len(names) == 1 else ""
-        told |= {"tone": "unclear", "word": one_arm or "Not known which is better",
-                 "caution": words(reasons[-1] if reasons else "", 500)}  # fmt: skip
+        told |= {"tone": "unclear", "word": "Not known which is better",
+                 "caution": words(reasons[-1] if reasons else "", 500)} if alone is None else alone  # fmt: skip
     source = "config.json" if paired is None else paired["source"]
-    return section("answer", "answer", "Is it better?", told, source)
+    return section("answer", "answer", "Is it better?" if alone is None else "What came out", told, source)
 
 
 def _decided(paired: Section) -> Fact:

@@ -1,4 +1,4 @@
-"""What a study found: the winner in a sentence, and every arm of each stage with its seeds, newest stage first."""
+"""What a study found: the winner in a sentence, and every arm of each stage with its seeds, in the order they ran."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def verdict(study: dict[str, Any]) -> Section | None:
         "word": f"{last['chosen']} wins {last['name']}" if last and last["tone"] == "good" else
                 f"{last['chosen']} goes on from {last['name']}, {last['how']}" if last else "Not yet decided",
         "sentence": " ".join(filter(None, [reason, *map(_measured, later)])),
-        "forests": forests[::-1],
+        "forests": forests,
         **cautions(study),
     }  # fmt: skip
     note = "Means with 95 % intervals; every dot is one seed. ★ is the arm that was chosen."
