@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +125,18 @@ def test_bfloat16_rounds_as_torch_does() -> None:
     numbers = np.concatenate([random.astype(np.float32), ties, np.float32([0, -0.0, 3e38, 1e-40])])
     theirs = torch.from_numpy(numbers).to(torch.bfloat16).view(torch.uint16).numpy()
     assert np.array_equal(to_bfloat16(numbers), theirs)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "README.md", "chat_template.jinja", "tokenizer.json"])
+def test_a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for(folder: Path, name: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    facts = examine(folder)
+    if name == "model.safetensors":
+        assert any("not a file but a pipe or a device" in warning for warning in facts["warnings"])
+
+
+def test_a_link_to_an_endless_device_is_not_read(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer.json").symlink_to("/dev/zero")
+    assert examine(folder)["parameters"]

@@ -53,7 +53,7 @@ def examine(folder: Path) -> dict[str, Any]:
     dtype = dtypes[0][0] if dtypes else str(config.get("torch_dtype", config.get("dtype")) or "unknown")
     path, template = folder / "chat_template.jinja", None
     stated = _read(folder / "tokenizer_config.json", missing_ok=True).get("chat_template")
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else stated
+    text = plain_files.read_bytes(path).decode(errors="replace") if path.is_file() else stated
     if isinstance(text, str):
         template = {"characters": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
     base = _read(folder / ADAPTER_CONFIG, missing_ok=True).get("base_model_name_or_path")
@@ -93,7 +93,7 @@ def _counted(tensors: dict[str, tuple[str, tuple[int, ...]]]) -> int:
 def licence(folder: Path) -> str:
     """From the model card's front-matter, as written there."""
     try:
-        lines = (folder / "README.md").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = plain_files.read_bytes(folder / "README.md").decode(errors="replace").splitlines()
     except OSError:
         return ""
     if not lines or lines[0].strip() != "---":

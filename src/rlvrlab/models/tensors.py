@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from rlvrlab.errors import UserError
 from rlvrlab.http_messages import MOST_PARSED, parsed_size
-from rlvrlab.plain_files import distinct_keys
+from rlvrlab.plain_files import distinct_keys, opened
 
 BYTES = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2,
@@ -59,8 +60,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def read_header(path: Path, largest: int = LARGEST_HEADER) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Name -> (dtype, shape) of a file from anywhere; one whose header does not describe every byte once is refused."""
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
+        with opened(path, holes=True) as file:
+            size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if length > min(largest, size - 8):
                 raise ValueError(f"a header of {length} bytes in a file of {size}; at most {largest} are read")
@@ -78,7 +79,7 @@ def read_header(path: Path, largest: int = LARGEST_HEADER) -> dict[str, tuple[st
         if _end_of(spans) != size - 8 - length:
             raise ValueError("the file is longer or shorter than its tensors")
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: damaged, no safetensors file ({error}); fetch it again") from None
     return tensors
