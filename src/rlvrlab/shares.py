@@ -64,6 +64,11 @@ def share_words(point: Mapping[str, Any] | None) -> str:
     return "–" if value is None else f"{cell(value, low, high)}{late}"
 
 
+def per_hundred(value: float) -> str:
+    """A level or a rate without more digits than it has: `95`, `97.5`, `8.75`."""
+    return f"{100 * value:.4g}"
+
+
 def hundredths(value: float, digits: int = 1) -> str:
     """A share in per cent, without the sign: `81.5`."""
     return f"{100 * value:z.{digits}f}"

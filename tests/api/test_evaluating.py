@@ -209,7 +209,7 @@ def test_recipes_of_files_texts_and_dicts(tmp_path: Path) -> None:
     [
         ("[rollout]\nm = 4", "text:2: rollout.m: unknown key"),
         ({"rollout": {"m": 4}}, "rollout.m: unknown key"),
-        ("[rollout\n", "text: not TOML"),
+        ("[rollout\n", "text:1: not TOML"),
         ("no.toml", "no such recipe"),
         (3, "a file, TOML text, a dict or a loaded recipe, not 3"),
     ],

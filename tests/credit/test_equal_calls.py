@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.rollout.segment import segment
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "studies" / "paper_a_credit_assignment"))

@@ -15,7 +15,7 @@ from rlvrlab.data.rows import write_problems
 from rlvrlab.envs.countdown import Countdown
 from rlvrlab.errors import UserError
 from rlvrlab.recipe import load_recipe
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.train.lab import Lab, build_lab
 from rlvrlab.train.session import resume, start
 from rlvrlab.types import Role

@@ -10,7 +10,7 @@ import pytest
 from rlvrlab.data.loading import load
 from rlvrlab.data.prepare import Prepared, from_preset, write
 from rlvrlab.data.presets import PRESETS
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.record.files import write_rows
 
 

@@ -108,6 +108,8 @@ def test_resuming_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     short = recipe(tmp_path, tmp_path / "runs", "grpo.steps=1", "checkpoint.every=1000")
     ended = session.start(short, lambda *_: None)
     shutil.rmtree(next((ended.folder / "checkpoints").glob("global_step_*")))
+    info = ended.folder / "run_info.json"
+    info.write_text(info.read_text().replace('"finished"', '"running"'))  # as after kill -9
     before = sorted(ended.folder.rglob("*"))
     with_free(monkeypatch, 1000)
     with pytest.raises(UserError, match="one checkpoint takes"):

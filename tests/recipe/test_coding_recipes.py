@@ -14,7 +14,7 @@ from rlvrlab.data.prepare import Prepared, from_environment, from_preset, write
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.judge.isolation import probe
 from rlvrlab.recipe import load_recipe
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.record.files import write_rows
 from rlvrlab.scale.verl.keys import settings
 from rlvrlab.train.lab import build_problems

@@ -60,7 +60,7 @@ def test_a_whole_file_needs_no_mending(path: Path) -> None:
 
 @given(st.text(), st.floats(), st.sampled_from(["\u2028", "\ud800", "\x00", "\r\n", "\ufeff", "\x1b]0;x\x07"]))
 def test_any_text_is_one_line_and_comes_back(text: str, number: float, odd: str) -> None:
-    line = to_json({"text": text + odd, "number": number, text: [odd]})
+    line = to_json({"text": text + odd, "number": number, f"key {text}": [odd]})
     assert "\n" not in line
     back = json.loads(line.encode())
     assert back["number"] is None or back["number"] == number

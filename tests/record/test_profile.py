@@ -161,7 +161,7 @@ def test_a_short_phase_is_left_alone() -> None:
 
 
 def test_a_phase_without_a_value_function_spends_no_time_on_one(tmp_path: Path) -> None:
-    lab = build_lab(load_recipe(RECIPES / "toy_countdown.toml", ["grpo.steps=1", 'phases=["grpo"]']))
+    lab = build_lab(load_recipe(RECIPES / "toy_countdown.toml", ['phases=["grpo"]', "reward.type=random"]))
     with watching() as spent:
         list(bare_steps(lab, replace(lab.resolved.phase("grpo"), steps=1), tmp_path))
     assert "update" in spent and "critic" not in spent

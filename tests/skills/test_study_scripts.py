@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlvrlab.recipe import load_recipe
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.registry import name_own
 from rlvrlab.train.lab import build_lab
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -159,3 +160,9 @@ def assert_same(one: Path, other: Path) -> None:
 def events(folder: Path, kind: str) -> list[str]:
     """The texts of one kind of event."""
     return [event["text"] for event in read_events(folder) if event["kind"] == kind]
+
+
+def was_killed(run: Path) -> None:
+    """Make the record of a finished run that of one which was killed."""
+    path = run / "run_info.json"
+    path.write_text(json.dumps(read_info(run) | {"status": "running"}))

@@ -65,14 +65,9 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_taken(whole: Path,
     assert f"; {len(again)} line" in resumed and "made again" in resumed
 
 
-def was_killed(run: Path) -> None:
-    path = run / "run_info.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
-
-
 def test_all_checkpoints_gone(whole: Path, copy: Path) -> None:
     shutil.rmtree(copy / "checkpoints")
-    was_killed(copy)
+    runs.was_killed(copy)
     rows = runs.read_metrics(copy)
     session.resume(copy, runs.quiet)
     runs.assert_same(copy, whole)
@@ -82,7 +77,7 @@ def test_all_checkpoints_gone(whole: Path, copy: Path) -> None:
 def test_empty_folders_may_have_been_dropped_by_a_copy(whole: Path, copy: Path) -> None:
     for name in ("logs", "rollouts", "checkpoints", "artifacts", "analysis"):
         shutil.rmtree(copy / name)
-    was_killed(copy)
+    runs.was_killed(copy)
     session.resume(copy, runs.quiet)
     runs.assert_same(copy, whole)
 

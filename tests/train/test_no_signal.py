@@ -48,6 +48,7 @@ def test_a_warning_is_not_repeated_by_a_resume(wrong: Path, tmp_path: Path) -> N
     before = runs.events(folder, "warning")
     for path in (folder / "checkpoints").glob("*"):
         (path / "manifest.json").unlink()
+    runs.was_killed(folder)
     session.resume(folder, runs.quiet)
     assert runs.events(folder, "warning") == before
 

@@ -178,10 +178,9 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
     """The plug-in of this name with KEY=VALUE words, as a recipe's table would make it."""
     from pydantic import ValidationError
 
-    from rlvrlab.recipe.build import instantiate
     from rlvrlab.recipe.parse import parse_overrides, place
     from rlvrlab.recipe.remedies import first_words
-    from rlvrlab.recipe.schema import PluginTable
+    from rlvrlab.recipe.schema import PluginTable, instantiate
 
     given: dict[str, Any] = {}
     for key, value in parse_overrides(keys).items():
@@ -205,8 +204,8 @@ def built(kind: str, name: str, keys: tuple[str, ...]) -> Any:
 
 def _written(kind: str, name: str, given: dict[str, Any], key: str, mistake: Any) -> str:
     """`; write numbers=[2]`, where a value of a wrong type could be written in another way."""
-    from rlvrlab.recipe.build import instantiate
     from rlvrlab.recipe.remedies import TYPES, guesses, on_command_line
+    from rlvrlab.recipe.schema import instantiate
 
     wanted = [TYPES[mistake["type"]]] if mistake["type"] in TYPES else []
     for guess in guesses(key, mistake["input"], wanted) if key in given else ():

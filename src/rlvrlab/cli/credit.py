@@ -55,7 +55,7 @@ def command(
     A line's number is what the reward loses without it. `?` is unknown: the altered program does not run, or was not
     judged. The reward of FILE is its share of tests passed; that of RUN is the recipe's.
     """
-    from rlvrlab.recipe.build import instantiate
+    from rlvrlab.recipe.schema import instantiate
     from rlvrlab.record.files import place_in, write_json
 
     table = {"type": "counterfactual", "estimator": estimator, "intervention_types": list(intervention)}

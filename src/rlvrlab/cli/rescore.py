@@ -54,7 +54,7 @@ def command(folder: str, step: int | None, as_json: bool) -> int:
 
 
 def _of_evaluation(folder: Path) -> tuple[Environment, Items]:
-    from rlvrlab.recipe.build import instantiate
+    from rlvrlab.recipe.schema import instantiate
     from rlvrlab.record.evaluation import read_evaluation
 
     stored = read_evaluation(folder)

@@ -19,7 +19,7 @@ from typing import Any
 from rlvrlab.batch import Floats, Ints
 from rlvrlab.credit.base import Shape, StepCredit
 from rlvrlab.errors import UserError
-from rlvrlab.recipe.build import instantiate_part
+from rlvrlab.recipe.remedies import instantiate_part
 from rlvrlab.registry import register
 
 

@@ -28,8 +28,8 @@ from pydantic import ValidationError
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback, JudgesTogether
 from rlvrlab.errors import UserError
-from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.remedies import first_words
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.registry import register
 from rlvrlab.types import Count, Environment, Problem, Role, Verdict
 

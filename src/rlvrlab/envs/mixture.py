@@ -25,7 +25,7 @@ from typing import Any
 
 from rlvrlab.envs.base import BaseEnvironment, GivesFeedback
 from rlvrlab.errors import UserError
-from rlvrlab.recipe.build import instantiate_part
+from rlvrlab.recipe.remedies import instantiate_part
 from rlvrlab.registry import register
 from rlvrlab.types import Check, Environment, Positive, Problem, Role, Verdict
 

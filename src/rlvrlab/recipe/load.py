@@ -15,12 +15,10 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError, RecipeError, UserError, near
-from rlvrlab.recipe.build import instantiate
-from rlvrlab.recipe.checks import badly_grown, contradictions
-from rlvrlab.recipe.mistakes import IMPLIED, Report, Trials
+from rlvrlab.recipe.mistakes import IMPLIED, Report, Trials, badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
-from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe
+from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, instantiate
 from rlvrlab.registry import find, keys_of, name_own, names
 
 NO_PHASE_TABLES = "phase_tables: unknown key; each phase has a table of its own name"

@@ -15,21 +15,18 @@ from pydantic import ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from rlvrlab.errors import RecipeError, UnknownName, UserError, cut, near, one_line, suggestion
-from rlvrlab.recipe.build import adapter, instantiate
 from rlvrlab.recipe.parse import MORE, NULL, Tree, flatten, line_of
 from rlvrlab.recipe.presets import Preset
-from rlvrlab.recipe.remedies import (
-    TYPES,
-    allowed_for,
-    guesses,
-    in_toml,
-    keys_below,
-    of_keys,
-    of_table,
-    on_command_line,
-    words_of,
+from rlvrlab.recipe.schema import (
+    PLUGIN_TABLES,
+    PluginTable,
+    Recipe,
+    RolloutTable,
+    checker,
+    core_keys,
+    instantiate,
+    sections,
 )
-from rlvrlab.recipe.schema import PLUGIN_TABLES, PluginTable, Recipe, core_keys, sections
 from rlvrlab.registry import find, keys_of, names
 
 OF_UNIONS = ("str", "list[str]")
@@ -142,7 +139,7 @@ class Report:
             plugin = plugin.beside(folder)
             self.implied |= {key: (value, f"{IMPLIED}{prefix}") for key, value in plugin.implies().items()}
             self.presets += [preset] if (preset := plugin.preset()) else []
-        values = json.loads(adapter(type(plugin)).dump_json(plugin))
+        values = json.loads(checker(type(plugin)).dump_json(plugin))
         return {"type": table["type"], **values}
 
     def phase(self, name: str, table: Any, folder: Path) -> Tree:
@@ -172,7 +169,7 @@ class Report:
                 self.problems.append(f"{self.where(key)}: {more} lengthens a run that there is, {remedy}")
             elif item["type"] == "missing":
                 self._missing(key, prefix.rstrip("."), cls)
-            elif key not in PLUGIN_TABLES:  # those are told where they are built
+            elif prefix or key not in PLUGIN_TABLES:  # plug-ins in the core's place are told where they are built
                 self._wrong(key, (*prefix.strip(".").split(".")[: bool(prefix)], *place_of), items)
 
     def _missing(self, key: str, table: str, cls: type[Any] | None) -> None:
@@ -190,6 +187,8 @@ class Report:
         """A value that is not of the type or not within the limits, with one that would be accepted."""
         kinds, value = [item["type"] for item in items], items[0]["input"]
         allowed = re.findall(r"'([^']*)'", str(items[0].get("ctx", {}).get("expected", "")))
+        from rlvrlab.recipe.remedies import TYPES, allowed_for, keys_below, words_of
+
         if "model_type" in kinds:
             self._no_table(key, value, None, keys_below(key, sections()))
             return
@@ -204,6 +203,8 @@ class Report:
         """Values of the key that would be accepted; of a list with a wrong item, the whole list."""
         if self.trials is None:
             return
+        from rlvrlab.recipe.remedies import guesses
+
         inside = next((at for at, part in enumerate(place_of) if isinstance(part, int)), None)
         if inside is None:
             yield from (one for one in guesses(key, value, wanted, allowed) if self.trials.accepted(place_of, one))
@@ -217,6 +218,8 @@ class Report:
 
     def _written(self, key: str, value: Any) -> str:
         """`; write …`, as it is written where the wrong value came from."""
+        from rlvrlab.recipe.remedies import in_toml, on_command_line
+
         if self.where(key).startswith("override "):
             return f"; write {on_command_line(key, value)}"
         if value is None:
@@ -228,6 +231,8 @@ class Report:
 
     def _no_table(self, key: str, value: Any, kind: str | None, keys: Sequence[str]) -> None:
         """A value in the place of a table: which of its keys was meant, else those it has."""
+        from rlvrlab.recipe.remedies import in_toml, of_keys, of_table, on_command_line
+
         needed = {full.rpartition(".")[2]: one for full, one in EXAMPLES.items() if full.startswith(f"{key}.")}
         tables = [{leaf: guess} for leaf, guess in of_table(value, kind, keys)]
         tried = (table for table in (*tables, *({**one, **needed} for one in tables if needed)))
@@ -271,3 +276,73 @@ def _by_place(error: ValidationError) -> Iterator[tuple[tuple[str | int, ...], l
 def _within(one: str, table: str) -> str:
     """A key as a text about its table names it, as a pattern."""
     return f"({re.escape(one)}|{re.escape(one.removeprefix(f'{table}.'))})"
+
+
+def contradictions(recipe: Recipe) -> list[tuple[str, str]]:
+    """Pairs of a key and what is wrong with it, remedy included."""
+    problems = []
+    if len(set(recipe.phases)) < len(recipe.phases):
+        problems.append(("phases", f"{recipe.phases} names a phase twice; each has one table"))
+    if recipe.phases[0] in names("phase") and find("phase", recipe.phases[0]).control:
+        problems.append(
+            ("phases", f"{recipe.phases[0]!r} is a control arm and cannot be the first; put its origin before it")
+        )
+    for name in dict.fromkeys(recipe.phases):
+        size = recipe.phase_tables.get(name, {}).get("batch_size", 0)
+        if size > recipe.data.train_size:
+            words = f"{size} problems per step but data.train_size is {recipe.data.train_size}"
+            problems.append((f"{name}.batch_size", words))
+        rate, decay = recipe.phase_tables.get(name, {}).get("learning_rate", 0.0), recipe.optimizer.weight_decay
+        if rate * decay >= 1:
+            why = f"{decay:g} × {name}.learning_rate = {rate:g} takes all of a parameter away in one step, or more"
+            problems.append(("optimizer.weight_decay", f"{why}; allowed here: below {1 / rate:g}"))
+    for key in ("top_p", "temperature"):
+        value = getattr(recipe.rollout, key)
+        if value != 1 and recipe.correction.level == "none":
+            remedy = "set correction.level = 'token'"
+            problems.append((f"rollout.{key}", f"at {value} the sampler is not the trained policy; {remedy}"))
+    if recipe.engine.get("sampler", "embedded") != "embedded" and recipe.correction.level == "none":
+        remedy = "remove the key or set 'token'"
+        problems.append(("correction.level", f"servers never compute exactly as the trainer does; {remedy}"))
+    for name in dict.fromkeys(name for name in recipe.phases if recipe.rollout.n == 1 and name in names("phase")):
+        advantage = (recipe.advantage or {}).get("type") or find("phase", name).default_advantage
+        if advantage in names("advantage") and find("advantage", advantage).needs_groups:
+            why = f"{name} compares answers to one problem ({advantage}) and needs n ≥ 2"
+            problems.append(("rollout.n", f'{why}; raise it or set advantage.type = "reinforce_pp"'))
+    if recipe.kl.coef > 0 and recipe.kl.estimator == "k1" and recipe.kl.place == "loss":
+        why = '"k1" in the loss has expected gradient 0 and does not pull to the reference; allowed there: k2, k3'
+        problems.append(("kl.estimator", f'{why}; use one of them, or set kl.place = "reward"'))
+    if recipe.entropy.floor > 0 and not recipe.entropy.coef:
+        why = f"{recipe.entropy.floor:g} has no effect without a bonus"
+        problems.append(("entropy.floor", f"{why}; set entropy.coef, e.g. 0.05, or leave the floor out"))
+    if recipe.pipeline.lag:
+        if recipe.correction.level == "none":
+            why = "with pipeline.lag = 1 an older policy drew the answers"
+            problems.append(("correction.level", f"{why}; remove the key or set 'token'"))
+        if recipe.filter.dead_groups == "refill":
+            why = "refills are drawn after the verdicts, which a pipeline does not wait for"
+            problems.append(("filter.dead_groups", f'{why}; use "drop" or "keep", or pipeline.lag = 0'))
+        for name in (name for name in recipe.phases if name in names("phase")):
+            if find("phase", name).online and find("phase", name).tries > 1:
+                why = f"{name} asks again after the verdicts, which a pipeline does not wait for"
+                problems.append(("pipeline.lag", f"{why}; use grpo, or set it to 0"))
+    for name in recipe.record.sinks:
+        if ".py:" not in name and name not in names("sink"):
+            problems.append(("record.sinks", f"unknown sink {name!r}{suggestion(name, names('sink'))}"))
+    return problems
+
+
+def badly_grown(rollout: RolloutTable, credit: Any) -> list[tuple[str, str]]:
+    """What keeps answers from growing on the tree that rollout.type and the credit plug-in ask for."""
+    wants = credit is not None and credit.grows
+    if rollout.grows and not wants:
+        why = "answers that share a beginning are no fair comparison for it, so the tree brings its own credit"
+        return [("credit.type", f'with rollout.type = "tree" {why}; leave [credit] out, or set rollout.type = "apart"')]
+    if wants and not rollout.grows:
+        return [("rollout.type", f'"{rollout.type}": credit.type = "{credit.name}" needs a tree; leave the key out')]
+    if wants:
+        try:
+            credit.shape(rollout.n)
+        except UserError as error:
+            return [("credit.branches", str(error).removeprefix("credit: "))]
+    return []

@@ -10,12 +10,14 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from rlvrlab.errors import cut, one_line
+from rlvrlab.errors import UserError, cut, one_line
 from rlvrlab.recipe.parse import NULL, parse_value
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.registry import find, keys_of, names
 
 LIST, WHOLE, NUMBER, TRUTH, TEXT = "a list", "a whole number", "a number", "true or false", "text in quotes"
@@ -151,3 +153,15 @@ def keys_below(key: str, sections: dict[str, Any]) -> list[str]:
     if key in sections:
         return list(sections[key].model_fields)
     return keys_of(find("phase", key)) if key in names("phase") else []
+
+
+def instantiate_part(kind: str, table: dict[str, Any], where: str, folder: Path | None = None) -> Any:
+    """A plug-in within the table of another one; a mistake is told with its place."""
+    if not isinstance(table.get("type"), str):
+        raise UserError(f"{where} needs `type = NAME`")
+    try:
+        return instantiate(kind, table, folder)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except ValueError as error:  # pydantic's own, several lines long
+        raise UserError(f"{where} ({table['type']}): {first_words(error)}") from None

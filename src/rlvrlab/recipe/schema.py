@@ -6,14 +6,16 @@ phase in `phases` has a table of its own name. Those keys live with their plug-i
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Gt, Le, MinLen
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from rlvrlab.recipe.presets import Preset
+from rlvrlab.registry import find
 from rlvrlab.types import Count, CountOrZero, Fraction01, Memory01, NonNegative, Positive, Temperature
 
 Table = dict[str, Any]
@@ -241,3 +243,22 @@ def core_keys() -> list[str]:
     keys = [name for name in Recipe.model_fields if name not in {*sections(), *PLUGIN_TABLES, "phase_tables"}]
     keys += [f"{name}.type" for name in PLUGIN_TABLES]
     return keys + [f"{section}.{key}" for section, model in sections().items() for key in model.model_fields]
+
+
+def instantiate(kind: str, table: dict[str, Any], folder: Path | None = None) -> Any:
+    """The plug-in object of a table (own files: in `folder`); raises pydantic's ValidationError or UnknownName."""
+    table = dict(table)
+    cls = find(kind, table.pop("type"), folder)
+    # Strict JSON mode takes TOML's arrays for tuples but no text for numbers.
+    return checker(cls).validate_json(json.dumps(table, default=str))
+
+
+_checkers: dict[type[Any], TypeAdapter[Any]] = {}
+"""Building one takes ten times as long as using it, and a study checks thousands of tables of the same classes."""
+
+
+def checker(cls: type[Any]) -> TypeAdapter[Any]:
+    """What checks tables of this class, and writes its objects as tables."""
+    if cls not in _checkers:
+        _checkers[cls] = TypeAdapter(cls)
+    return _checkers[cls]

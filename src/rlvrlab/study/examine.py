@@ -12,7 +12,7 @@ from rlvrlab.evals.kept import evaluate_into
 from rlvrlab.evals.protocol import USUAL_SIZE, Protocol, eval_at_1, eval_at_k
 from rlvrlab.plain_files import file_name
 from rlvrlab.recipe import Resolved
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.record.evaluation import read_evaluation
 from rlvrlab.record.files import place_in, write_json
 from rlvrlab.record.final import POLICY

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from rlvrlab import registry
 from rlvrlab.errors import LabError, RecipeError, UserError, suggestion
-from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.parse import read_toml
 from rlvrlab.recipe.remedies import first_words
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.recipe.shipped import beside, recipe_names
 from rlvrlab.rewards.total import PartialCredit
 from rlvrlab.study.measures import COSTS, MEASURES, is_cost, metric_names, pass_k, suite_of

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rlvrlab.shares import per_hundred
+
 Decision = dict[str, Any]
 
 
@@ -36,7 +38,7 @@ def told(decision: Decision) -> str:
     return (
         f"look {decision['look']} at these arms was not declared beforehand (`select.extend`), so it is told "
         f"at α = {decision['level']:.3g} and not {decision['alpha']:g}; looking this often tells equal arms apart in "
-        f"at most {100 * decision['chance']:.3g} of 100 studies"
+        f"at most {per_hundred(decision['chance'])} of 100 studies"
     )
 
 
@@ -70,6 +72,6 @@ def sure(decision: Decision) -> str:
     """How sure the intervals of a decision are together, and with those of looks before that were not declared."""
     alpha = float(decision["alpha"])
     if not decision.get("undeclared"):
-        return f"simultaneous {100 * (1 - alpha):.4g} %"
+        return f"simultaneous {per_hundred(1 - alpha)} %"
     own, together = 1 - decision["level"], 1 - decision["chance"]
-    return f"simultaneous {100 * own:.4g} %, with the looks before {100 * together:.4g} %"
+    return f"simultaneous {per_hundred(own)} %, with the looks before {per_hundred(together)} %"

@@ -9,6 +9,7 @@ from typing import Any
 
 from rlvrlab import plain_files
 from rlvrlab.plain_files import parsed
+from rlvrlab.shares import per_hundred
 from rlvrlab.study.chain import Chain, Trial
 from rlvrlab.study.identity import digest
 from rlvrlab.study.looks import Decision, chance, level_of, rounds
@@ -53,7 +54,7 @@ class Past:
             return ""
         names = ", ".join(dict.fromkeys(one["stage"] for one in own))
         alphas = {one["stage"]: float(one["alpha"]) for one in own} | {view.name: view.stage.select.alpha}
-        most = f"{100 * sum(alphas.values()):.3g} of 100 studies"
+        most = f"{per_hundred(sum(alphas.values()))} of 100 studies"
         return f"{names} compared some of the same arms, each stage at its own α: one of them is wrong in up to {most}"
 
     def _looked(self, view: StageView) -> list[Decision]:

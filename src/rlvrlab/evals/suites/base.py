@@ -18,7 +18,7 @@ from rlvrlab.envs.data_files import DATA, ENDINGS, whatever_capitals
 from rlvrlab.errors import UserError, first_few, one_line
 from rlvrlab.evals.protocol import USUAL_SIZE, Protocol, eval_at_1, eval_at_k
 from rlvrlab.randomness import shuffled
-from rlvrlab.recipe.build import instantiate
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.types import Environment, Problem, Role
 
 Tier = Literal["fast", "full"]

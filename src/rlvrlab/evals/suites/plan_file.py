@@ -42,9 +42,9 @@ from rlvrlab.evals.suites.catalogue import members_of
 from rlvrlab.evals.suites.plan_check import refuse_unaskable, refuse_unused
 from rlvrlab.evals.suites.plan_schema import PROMPT, TABLES, DataTable, Plan
 from rlvrlab.randomness import shuffled
-from rlvrlab.recipe.build import instantiate
 from rlvrlab.recipe.parse import line_of, parse_toml, read_toml
 from rlvrlab.recipe.remedies import words_of
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.registry import name_own
 from rlvrlab.types import Environment, Problem
 

@@ -13,6 +13,7 @@ from rlvrlab.report.gather.intervals import interval
 from rlvrlab.report.gather.overview import result
 from rlvrlab.report.reading import Fact, place, rounded
 from rlvrlab.report.run_record import RunRecord
+from rlvrlab.shares import hundredths
 
 ALONE = "There is nothing to compare it with."
 
@@ -58,4 +59,4 @@ def _of_results(runs: Sequence[RunRecord]) -> Fact:
 
 
 def _spread(spread: float | None) -> str:
-    return "" if spread is None else f" (they scatter by {100 * spread:.1f} points)"
+    return "" if spread is None else f" (they scatter by {hundredths(spread)} points)"
