@@ -50,6 +50,8 @@ class FaultyServer:
         """Nobody listens any more; wait for it before a revival."""
         self.headers: list[dict[str, str]] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        """Of all connections until the server stops: one that still has something to send closes late."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -98,8 +100,12 @@ class FaultyServer:
             await asyncio.sleep(0)
         for task in [task for task in self._tasks if task is not me]:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)
+        await asyncio.gather(*(self._tasks - {me}), return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+        for _ in range(3):  # a transport tells in the next turn that it is gone
+            await asyncio.sleep(0)
         self.dead.set()
 
     def _run(self, work: Any) -> None:
@@ -109,6 +115,7 @@ class FaultyServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self._writers.add(writer)
         self.connections += 1
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
