@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -30,8 +33,10 @@ from rlvrlab.data.manifest import path_of, read_manifest
 from rlvrlab.data.prepare import from_preset, write
 from rlvrlab.data.presets import PRESETS
 from rlvrlab.envs.code import Code, evalplus_oracle
+from rlvrlab.envs.code.evalplus import same_shape
 from rlvrlab.errors import UserError
 from rlvrlab.judge.extract import python_block
+from rlvrlab.judge.jail import arrays
 from rlvrlab.judge.tasks import TestsTask
 from rlvrlab.types import Problem, Verdict
 
@@ -202,6 +207,25 @@ def test_nothing_is_stretched_to_the_shape_that_is_expected(result: Any, expecte
 def test_an_array_of_one_item_is_not_that_item(result: Any, expected: Any, arguments: Any, function: str) -> None:
     """`==` of the two is an array that is as true as its only item."""
     assert evalplus_oracle.right(result, expected, arguments, function, 1e-6) is False
+
+
+GRID = np.arange(4).reshape(2, 2)
+ARRAYS = [
+    *(np.ones(shape) for shape in ((), 0, 1, 3, (1, 1), (1, 3), (3, 1), (0, 2), (1, 1, 1))),
+    *(np.array(item) for item in ("vv", [None], [True])), GRID, GRID[0], GRID.T, np.ma.array(GRID),
+]  # fmt: skip
+PLAIN = [None, True, 1, 0.5, "vv", np.int64(1), (), [], [1.0], (1.0,), [[1.0]], [1.0, 2.0], {}, {"a": 1}, {"b": 1}, {1}]
+HELD = [held for one in (*ARRAYS[:6], 1, [1]) for held in ([one], (one,), [one, 1], [1, one], {"a": one}, {"a": [one]})]
+
+
+def test_which_arrays_fit_is_one_rule_for_every_tester() -> None:
+    """The jail's tester imports nothing of the package, so it has a copy; the hub's tests have the oracle's text."""
+    arrays.learn()
+    values = [*ARRAYS, *PLAIN, *HELD]
+    rules = evalplus_oracle.arrays_fit, arrays.fit
+    oracle, tester = ([rule(*pair) for pair in product(values, values)] for rule in rules)
+    assert oracle == tester and {*oracle} == {True, False}
+    assert indent(inspect.getsource(evalplus_oracle.arrays_fit), "    ") in same_shape()
 
 
 def test_nor_is_it_in_the_tests_of_the_hub(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from rlvrlab.envs.code.evalplus import SAME_SHAPE, counted, humanevalplus, mbppplus, release, strictly
+from rlvrlab.envs.code.evalplus import counted, humanevalplus, mbppplus, release, same_shape, strictly
 from rlvrlab.envs.code.quixbugs import from_folder
 from rlvrlab.envs.code.rows import BadColumn, CodeRow, Columns, Shape
 from rlvrlab.envs.python_trees import cannot_cross, doctests, imports, parses, tested
@@ -46,7 +46,7 @@ def humaneval(columns: Columns) -> CodeRow:
         examples=doctests(setup, name),
         entry_point=name,
         begun=prompt,
-        setup=f"{setup}\n{SAME_SHAPE}" if inputs else setup,
+        setup=f"{setup}\n{same_shape()}" if inputs else setup,
         solution=prompt + solution if solution else None,
         counted=inputs,
     )

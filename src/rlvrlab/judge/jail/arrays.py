@@ -28,7 +28,10 @@ MOST_TEXT = 1 << 26
 
 
 def fit(one: Any, other: Any) -> bool:
-    """Is each array of one beside an array of its shape in the other? Without numpy there is none."""
+    """Is each array of one beside an array of its shape in the other? Without numpy there is none.
+
+    The rule is that of envs/code/evalplus_oracle.py, which cannot be imported here.
+    """
     if "ndarray" not in plain.DECODERS:
         return True
     kind = sys.modules["numpy"].ndarray
