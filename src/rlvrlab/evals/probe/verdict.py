@@ -51,9 +51,8 @@ def advise(report: Report, *, taught: bool = False, sft_steps: int = 0) -> Advic
         remedy = "SFT has run already: take easier problems or a larger model, or give it more steps and references"
         word, text = "easier data", f"{text.partition(';')[0]}; {remedy}"
     if word == "sft first" and sft_steps:
-        when = "whether training can work shows once SFT has run, with which this recipe begins"
-        now = f"before it {text.partition(' (')[0]}, as is usual"
-        return Advice("after sft", f"{when}; {now}: train it, then `rlvr probe --run latest@{sft_steps}`")
+        now = f"before SFT, with which this recipe begins, {text.partition(' (')[0]}, as is usual"
+        return Advice("after sft", f"{now}; train it, then ask again: `rlvr probe --run latest@{sft_steps}`")
     total = report.total
     asked: list[tuple[str, Measured, float]] = [
         ("accuracy", total.accuracy, SFT_BELOW),
