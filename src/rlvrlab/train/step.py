@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -63,20 +64,16 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
     used = rollouts if recipe.filter.dead_groups == "keep" else [*kinds.live, *spoken]
     silent = not kinds.live and not spoken
     if not used or (silent and phase.critic is None):
-        memory, more = settle(lab, now, memory, updated=False)
-        metrics |= more
-        refills = recipe.filter.dead_groups == "refill"
-        notes = [kinds.why_silent(shows_answers(lab.resolved, state.phase), refills)]
-        steps = credits.rows() if credits else {}
-        return StepOutcome(metrics, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
+        collected = Collected(rollouts, kinds, memory, metrics)
+        return silent_outcome(lab, state, now, collected, credits.rows() if credits else {})
     # advantages
     if recipe.entropy.floor:
         estimators, told = estimators.above_floor(assemble(rollouts, recipe.rollout.max_tokens))
         metrics |= told
     with timed("score"):
         objective = corrected(lab, phase, estimators)
-        reused, critic = phase.updates_per_step > 1, phase.critic is not None
-        asked = {"reused": reused, "critic": critic, "weighed": objective is estimators.objective}
+        asked = {"reused": phase.updates_per_step > 1, "critic": phase.critic is not None}
+        asked |= {"weighed": objective is estimators.objective}
         batch, counts = training_batch(used, engine, recipe, estimators.advantage, **asked)
         batch = credits.on(batch, used) if credits else batch
         counted = 1.0
@@ -95,10 +92,7 @@ def online_step(phase: OnlinePhase, lab: Lab, estimators: Estimators, state: Sta
         from rlvrlab.objectives.correction import with_sample_size
 
         updated = with_sample_size(updated)
-    metrics |= counts | updated
-    if critic:
-        with timed("critic"):
-            metrics |= phase.fit_critic(engine, batch)
+    metrics |= counts | updated | phase.fit_critic(engine, batch)
     memory, more = settle(lab, now, memory, updated=True)
     metrics |= more
     skipped, steps = any(one.skipped for one in applied), credits.rows(batch, used) if credits else {}
@@ -127,6 +121,17 @@ def collect_groups(lab: Lab, phase: OnlinePhase, estimators: Estimators, now: Mo
         rollouts += phase.second_tries(lab, rollouts, now.phase_step, lab.sampling_in(now.stage))
         kinds = sort_groups(rollouts, by_parts=by_parts)
     return Collected(rollouts, kinds, memory, {})
+
+
+def silent_outcome(
+    lab: Lab, state: State, now: Moment, collected: Collected, steps: dict[str, list[dict[str, Any]]]
+) -> StepOutcome:
+    """Of a step whose answers teach nothing: the guard has its say, and why nothing was learnt is told."""
+    rollouts, kinds, memory, metrics = collected
+    memory, more = settle(lab, now, memory, updated=False)
+    refills = lab.recipe.filter.dead_groups == "refill"
+    notes = [kinds.why_silent(shows_answers(lab.resolved, state.phase), refills)]
+    return StepOutcome(metrics | more, memory, rollouts, silent=True, notes=notes, events=now.events, steps=steps)
 
 
 def corrected(lab: Lab, phase: OnlinePhase, estimators: Estimators) -> Objective:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from rlvrlab.batch import Floats, TokenBatch
 from rlvrlab.engines.base import Engine
 from rlvrlab.errors import TrainingDiverged
+from rlvrlab.notes import timed
 from rlvrlab.objectives.value import value_loss
 from rlvrlab.registry import register
 from rlvrlab.train.phases.base import Critic
@@ -44,7 +45,8 @@ class Ppo(Grpo):
             fitted = value_loss(value_BT, part, clip=self.value_clip)
             return fitted.value, fitted.c_value_BT
 
-        values = [engine.fit_values(batch, loss, self.value_learning_rate) for _ in range(self.value_epochs)]
+        with timed("critic"):
+            values = [engine.fit_values(batch, loss, self.value_learning_rate) for _ in range(self.value_epochs)]
         if not all(map(math.isfinite, values)):
             raise TrainingDiverged(f"ppo: the critic's loss is {values[-1]}; lower ppo.value_learning_rate")
         return {"critic/vf_loss": values[0]}
