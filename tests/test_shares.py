@@ -10,7 +10,18 @@ from sources import SOURCE
 
 from rlvrlab.evals.cards import Card, Gain
 from rlvrlab.evals.compare import bounds_note
-from rlvrlab.shares import about, bracket, cell, difference, pass_at_k, percent, points, share_words, signed
+from rlvrlab.shares import (
+    about,
+    bracket,
+    cell,
+    difference,
+    markdown_cell,
+    pass_at_k,
+    percent,
+    points,
+    share_words,
+    signed,
+)
 from rlvrlab.skills.metrics import diversity
 from rlvrlab.study.measures import difference_words
 from rlvrlab.train.card import card_table
@@ -35,6 +46,10 @@ def test_what_rounds_to_zero_has_no_minus_sign_anywhere() -> None:
     told = [points(*TINY), difference(*TINY), signed(-0.001), percent(-1e-9), gain.words, str(card_table(cards)),
             *bounds_note("accepted@1", (-0.0001, 0.2)), difference_words(*TINY, share=True)]  # fmt: skip
     assert [text for text in told if NEGATIVE_ZERO.search(text)] == []
+
+
+def test_a_cell_of_a_table_ends_nothing() -> None:
+    assert markdown_cell("a|b\nc") == "a\\|b c" and markdown_cell(None) == "None"
 
 
 def test_no_file_writes_percentages_of_its_own() -> None:

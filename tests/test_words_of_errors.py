@@ -8,7 +8,7 @@ import re
 import pytest
 from sources import SOURCE, files, nodes
 
-from rlvrlab.errors import UserError, and_more, cell, cut, first_few, one_line, quoted
+from rlvrlab.errors import UserError, and_more, cut, first_few, one_line, quoted
 
 CUT_ELSEWHERE = {
     "judge/": "what runs in the jail imports nothing of the package, and its notes are data, not messages",
@@ -35,10 +35,6 @@ def test_the_rest_is_counted(total: int, told: str) -> None:
     assert first_few(["a", "b", "c"], 2, " | ") == "a | b … and 1 more" and and_more(2, 2) == ""
 
 
-def test_a_cell_of_a_table_ends_nothing() -> None:
-    assert cell("a|b\nc") == "a\\|b c" and cell(None) == "None"
-
-
 def bare_cuts(tree: ast.Module) -> list[int]:
     """Lines where a message ends a text at a number of characters without saying so."""
     return [
@@ -57,7 +53,7 @@ def test_no_message_cuts_a_text_without_saying_so() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "home"), [
-    (r'replace\("\|", "\\\\\|"\)', ["errors.py"]),
+    (r'replace\("\|", "\\\\\|"\)', ["shares.py"]),
     (r'" ?… and \{', ["errors.py"]),
     (r'" "\.join\(str\(error\)\.split\(\)\)', ["errors.py"]),
 ])  # fmt: skip

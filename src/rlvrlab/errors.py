@@ -249,11 +249,6 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def cell(value: object) -> str:
-    """A value as one cell of a Markdown table, which a bar or a line break would end."""
-    return " ".join(str(value).replace("|", "\\|").split())
-
-
 def quoted(value: object, longest: int = 60) -> str:
     """The same in quotation marks, for messages."""
     return repr(cut(str(value), longest))

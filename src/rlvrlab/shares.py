@@ -5,7 +5,8 @@
     points(0.023, -0.047, 0.093)      +2.3 points [-4.7, +9.3] a difference of two shares
     signed(0.0231)                    +0.02                    any other number with a direction
 
-A number that rounds to zero has no minus sign: `-0.0` says that something fell, which `0.0` takes back.
+A number that rounds to zero has no minus sign: `-0.0` says that something fell, which `0.0` takes back. Any other
+text stands in a Markdown table as `markdown_cell` writes it.
 """
 
 from __future__ import annotations
@@ -96,3 +97,8 @@ def bracket(low: float | None, high: float | None, scale: float = 1, digits: int
     if low is None or high is None:
         return ""
     return f" [{scale * low:{sign}z.{digits}f}, {scale * high:{sign}z.{digits}f}]"
+
+
+def markdown_cell(value: object) -> str:
+    """Any value as one cell of a Markdown table, which a bar or a line break would end."""
+    return " ".join(str(value).replace("|", "\\|").split())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvrlab.errors import cell
+from rlvrlab.shares import markdown_cell
 
 
 def front_matter(**facts: Any) -> str:
@@ -107,4 +107,4 @@ def _provenance(facts: Facts) -> str:
 
 def _line(text: str) -> str:
     """One line that cannot end a table's cell or a code span."""
-    return cell(text.replace("`", "'"))
+    return markdown_cell(text.replace("`", "'"))

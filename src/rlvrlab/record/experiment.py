@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab import plain_files
-from rlvrlab.errors import cell
 from rlvrlab.record.files import write_atomically
 from rlvrlab.record.headline import ACCEPTED, accuracy_words, began, headline_words, highest
 from rlvrlab.record.run import read_config, read_events, read_info, read_metrics
 from rlvrlab.record.summary import SHOWN, Summary
 from rlvrlab.registry import PYTHON
+from rlvrlab.shares import markdown_cell
 
 CARDS_PAGE = Path("analysis") / "cards.md"
 """Test results phase by phase, written by train/card.py."""
@@ -132,7 +132,7 @@ def _recipe(config: dict[str, Any]) -> str:
     lines = ["## Recipe", "", "What differs from the defaults:", ""]
     lines += ["| key | value | default | from |", "|---|---|---|---|"]
     for key, both in config["changed"].items():
-        value, default = (cell(json.dumps(both[side], ensure_ascii=False)) for side in ("value", "default"))
+        value, default = (markdown_cell(json.dumps(both[side], ensure_ascii=False)) for side in ("value", "default"))
         lines.append(f"| `{key}` | `{value}` | `{default}` | {config['origins'].get(key, 'default')} |")
     return "\n".join([*lines, "", "Every value is in `config.json`."])
 

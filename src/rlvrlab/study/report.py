@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rlvrlab.errors import cell
 from rlvrlab.report.gather.stages import MEASURED, stage_state, trials_words
 from rlvrlab.report.gather.study import KEPT
-from rlvrlab.shares import share_words
+from rlvrlab.shares import markdown_cell, share_words
 from rlvrlab.study.looks import number_words, sure
 from rlvrlab.study.measures import difference_words, of_shares, size_words
 
@@ -168,9 +167,9 @@ def _number(value: Any) -> str:
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    columns = [cell(one) for one in head]
+    columns = [markdown_cell(one) for one in head]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in rows:
-        cells = [cell(one) for one in row]
+        cells = [markdown_cell(one) for one in row]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
