@@ -23,10 +23,11 @@ UNUSED = (
     "rlvrlab.record.seal", "rlvrlab.train.integrity",
     "rlvrlab.own_code", "rlvrlab.record.sinks", "rlvrlab.record.evaluation", "rlvrlab.engines.toy.arrays",
     "rlvrlab.report.gather", "rlvrlab.train.pipeline",
+    "rlvrlab.recipe.wording", "rlvrlab.recipe.remedies", "rlvrlab.recipe.meant",
 )  # fmt: skip
 """Credit, surgery, guards, stages, programs, tools, trees, second tries, data files, KL, importance weights, pipelines,
-other phases, trackers, files of the user's own, evaluations after the run, pages of reports, and what a resume asks and
-reads: the recipe and the command name none of them."""
+other phases, trackers, files of the user's own, evaluations after the run, pages of reports, what is said of mistakes,
+and what a resume asks and reads: the recipe and the command name none of them."""
 TRAIN = """
 import json, sys
 from rlvrlab.cli import main

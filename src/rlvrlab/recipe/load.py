@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError, RecipeError, UserError, near
-from rlvrlab.recipe.mistakes import IMPLIED, Report, Trials, badly_grown, contradictions
+from rlvrlab.recipe.mistakes import IMPLIED, Report, badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, instantiate
@@ -177,7 +177,7 @@ def resolve(
     def attempt(tried: Tree) -> Resolved:
         return resolve(tried, dict(origins), folder, trial=True)
 
-    report = Report(sources or {}, origins, None if trial else Trials(tree, attempt))
+    report = Report(sources or {}, origins, tree, None if trial else attempt)
     tree = copy.deepcopy(tree)
     phases = tree.pop("phase_tables", {})
     phases |= {name: tree.pop(name) for name in names("phase") if name in tree}
