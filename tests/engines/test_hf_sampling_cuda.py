@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +15,15 @@ pytest.importorskip("transformers", reason="the hf engine needs Transformers")
 pytest.importorskip("triton", reason="the kernels need Triton")
 
 from test_hf_sampling import END, RAGGED, VOCAB, Letters, model_of, prompt, tokens_of  # noqa: E402
+from tiny_models import whole  # noqa: E402
 
+from rlvrlab.batch import batch_of  # noqa: E402
+from rlvrlab.engines.hf import Hf, kernels, train_kernels  # noqa: E402
 from rlvrlab.engines.hf.decode_cuda import GraphDecoder  # noqa: E402
 from rlvrlab.engines.hf.kernels import TritonOperations  # noqa: E402
 from rlvrlab.engines.hf.operations import TorchOperations  # noqa: E402
 from rlvrlab.engines.hf.sampler import HfSampler  # noqa: E402
+from rlvrlab.recipe.schema import Optimizer  # noqa: E402
 from rlvrlab.types import Completion, Request, Sampling  # noqa: E402
 
 MANY = [
@@ -82,3 +87,24 @@ def test_graphs_see_refreshed_weights() -> None:
     assert tokens_of(after) != tokens_of(before)
     assert gaps(model, model, after)[0] < 1e-4
     assert max(max(one.tokens) for group in after for one in group) < VOCAB
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+def test_what_is_compiled_while_weights_are_read_is_all_that_a_step_uses(kind: str, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 64, "intermediate_size": 96, "head_dim": 16, "tie_word_embeddings": False}
+    folder = str(whole(kind, tmp_path, **sizes))
+    functions = [one for module in (kernels, train_kernels) for one in vars(module).values() if hasattr(one, "fn")]
+    for one in functions:
+        one.device_caches.clear()
+    engine = Hf(folder, lora_rank=4, device="cuda").build(Optimizer())
+    early = compiled(functions)
+    assert sum(early.values()) >= 12
+    (answers,) = engine.sample([Request((5, 6, 7, 8), 3, ("early",), Sampling(6))])
+    engine.fisher(batch_of([(5, 6, 7, 8)], [answers[0].tokens]))
+    assert engine.ways is not None and engine.ways.head and engine.ways.layers
+    assert compiled(functions) == early
+
+
+def compiled(functions: list[Any]) -> dict[str, int]:
+    """How many variants of each kernel this process holds."""
+    return {one.__name__: sum(len(cache[0]) for cache in one.device_caches.values()) for one in functions}

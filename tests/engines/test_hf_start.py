@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from engine_factories import hf
 from needs_torch import torch
 from tiny_models import tiny
 
-from rlvrlab.engines.hf import load, threads
+from rlvrlab.engines.hf import early_kernels, load, threads
 
 ORDER = """
 import sys
@@ -69,3 +70,22 @@ def test_nobody_looks_for_idle_cores_beside_a_gpu(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert threads.threads_for(10**9, "cuda") == 4 and not looked
     assert threads.threads_for(10**9, "cpu") == 1 and looked
+
+
+def test_kernels_are_compiled_while_weights_are_read_and_never_where_there_is_no_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, going_on = threading.Event(), threading.Event()
+
+    def compiling(*given: Any) -> None:
+        begun.set()
+        going_on.wait(20)
+
+    monkeypatch.setattr(early_kernels, "_compile", compiling)
+    monkeypatch.setattr(early_kernels, "find_spec", lambda name: object())
+    with early_kernels.compiled_meanwhile({}, torch.device("cpu"), torch.float32, train=True):
+        assert not begun.is_set()
+    with early_kernels.compiled_meanwhile({}, torch.device("cuda"), torch.float32, train=True):
+        assert begun.wait(20), "the body waited for the compiler"
+        going_on.set()
+    assert not [one for one in threading.enumerate() if one.name == "rlvr-kernels"], "used before it was compiled"

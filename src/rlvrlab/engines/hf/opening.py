@@ -10,6 +10,7 @@ import torch
 
 from rlvrlab.engines.hf import load, own_lora
 from rlvrlab.engines.hf.config import HfConfig
+from rlvrlab.engines.hf.early_kernels import compiled_meanwhile
 from rlvrlab.engines.hf.own_model import OwnModel
 from rlvrlab.engines.hf.stored import Stored, stored
 from rlvrlab.engines.hf.token_file import TokenFile, token_file
@@ -63,7 +64,9 @@ def _own(config: HfConfig, device: torch.device) -> Opened | None:
     targets = own_lora.targets_of(plain.model.tensors, config.lora_targets) if config.lora_rank else set()
     if targets is None:
         return None
-    model = OwnModel(plain.model, device, load.dtype_of(config, device)).eval()
+    dtype = load.dtype_of(config, device)
+    with compiled_meanwhile(plain.model.facts, device, dtype, train=True):
+        model = OwnModel(plain.model, device, dtype).eval()
     adapter = own_lora.add(model, targets, config) if config.lora_rank else None
     vocabulary, ends = model.config.vocab_size, load.ends_of(config.model)
     tokenizer = HfTokenizer(plain.tokens, vocabulary, config.model, chat=config.chat, ends=ends)

@@ -17,6 +17,7 @@ from rlvrlab.engines.hf.attention import without_cudnn
 from rlvrlab.engines.hf.blocks import hidden_states
 from rlvrlab.engines.hf.config import HfConfig
 from rlvrlab.engines.hf.drawing import Drawing
+from rlvrlab.engines.hf.early_kernels import compiled_meanwhile
 from rlvrlab.engines.hf.head import Head
 from rlvrlab.engines.hf.memory import out_of_memory
 from rlvrlab.engines.hf.opening import plain_folder
@@ -35,7 +36,9 @@ def reader_of(config: HfConfig) -> Reader | None:
     if plain is None:
         return None
     dtype = sampling_dtype(load.dtype_of(config, device), device)
-    return Reader(config, Weights(plain.model.assembled(), device, dtype, lasting=False), plain.tokens)
+    with compiled_meanwhile(plain.model.facts, device, dtype, train=False):
+        weights = Weights(plain.model.assembled(), device, dtype, lasting=False)
+    return Reader(config, weights, plain.tokens)
 
 
 class Reader(Drawing):
