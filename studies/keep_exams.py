@@ -133,10 +133,15 @@ def facts_of(folder: Path) -> Facts:
         for name, one in exam["exams"].items()
     }
     for one in told.values():
-        one["env"] = [re.sub(r"(^|=)/.*/", r"\1", word) for word in one["env"]]
+        one["env"] = [without_place(word) for word in one["env"]]
     facts = training_of(folder) | {key: exam[key] for key in ("device", "torch")}
     facts |= {"code": commit_of(folder), "examined": told}
     return facts | ({"forms": sums_of(folder / "answers.jsonl.gz")} if "cd" in exam["exams"] else {})
+
+
+def without_place(word: str) -> str:
+    """An environment's word without where a file lies: path=/a/b/c.jsonl -> path=c.jsonl."""
+    return re.sub(r"(^|=)/.*/", r"\1", word)
 
 
 def training_of(folder: Path) -> Facts:
