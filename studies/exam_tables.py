@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlvrlab.batch import Floats
-from rlvrlab.evals.statistics import compare_seeds
+from rlvrlab.evals.statistics import Difference, compare_seeds
 
 T_2DF = 4.302652729911275
 """Two-sided 95 % quantile of Student's t with two degrees of freedom: three seeds."""
@@ -69,6 +69,8 @@ class OverSeeds(NamedTuple):
     """Mean and interval by Student's t over seeds; the mean alone where they are not three."""
     both: str
     """The interval for new seeds and new problems; where there is one run on each side, for problems only."""
+    found: Difference
+    """The same in numbers."""
 
 
 def over_seeds(exams: Exams, data: str, measure: str, before: str, after: str) -> OverSeeds | None:
@@ -87,7 +89,7 @@ def over_seeds(exams: Exams, data: str, measure: str, before: str, after: str) -
     told = over_three(per_seed) if len(per_seed) == 3 else points(float(per_seed.mean()))
     found = compare_seeds(before_SP, after_SP, paired=paired)
     only = " problems only" if found.seeds == (1, 1) else ""
-    return OverSeeds(list(per_seed), told, f"[{points(found.low)}, {points(found.high)}]{only}")
+    return OverSeeds(list(per_seed), told, f"[{points(found.low)}, {points(found.high)}]{only}", found)
 
 
 def over_three(per_seed: Sequence[float] | Floats) -> str:

@@ -29,7 +29,11 @@ CODE_SETS = {
     "mbpp": ("mbpp", "mbpp16"), "humaneval": ("he", "he16"), "humaneval+": ("heplus", ""),
     "mbpp+ of the test split": ("mbppplus", ""), "mbpp+, others": ("mbppplus", ""),
 }  # fmt: skip
-
+PLUS_SETS = {data: (greedy, "") for data, (greedy, _) in CODE_SETS.items()} | {
+    "mbpp+, whole": ("mbppplus", ""), "mbpp+ of the test split, base inputs": ("mbppplus_base", ""),
+    "mbpp+, others, base inputs": ("mbppplus_base", ""), "mbpp+, whole, base inputs": ("mbppplus_base", ""),
+}  # fmt: skip
+"""Greedy answers alone, and MBPP+ also by the inputs that MBPP itself has."""
 
 BETWEEN = "1_after_sql.json"
 """The card of a policy between its second and its third stage."""
@@ -53,6 +57,7 @@ FORMS = {
     "floor": Form(
         r"base|(floor|grpo)_s\d", CODE_SETS, 16, [("grpo", "floor"), ("base", "grpo"), ("base", "floor")]
     ),
+    "plus": Form(r"base|(floor|grpo)_s\d", PLUS_SETS, 1, [("base", "grpo"), ("base", "floor")]),
     "countdown": Form(
         r"base|cd_(grpo|random)_s\d", {"countdown": ("cd", ""), "countdown (100 problems)": ("cd", "cd64")}, 64,
         [("base", "grpo"), ("base", "random"), ("random", "grpo")], "cd_",
@@ -72,18 +77,22 @@ def counts_of(exam: Facts, data: str) -> Counts:
 
 
 def belongs(data: str, problem: str) -> bool:
-    """MBPP+ is told in two parts."""
-    return not data.startswith("mbpp+") or (int(problem.split("/")[1]) in MBPP_TEST) == data.endswith("test split")
+    """MBPP+ is told in two parts, and whole."""
+    if not data.startswith("mbpp+, whole") and data.startswith("mbpp+"):
+        return (int(problem.split("/")[1]) in MBPP_TEST) == ("test split" in data)
+    return True
 
 
 def marks_of(exams: dict[str, Facts], form: Form) -> Facts:
     """By set the kinds of its problems and by arm what was right; problems that some arm has no verdict on are out.
 
-    An arm that was not examined on a set is left out of it alone.
+    An arm that was not examined on a set is left out of it alone, and so is a set that no arm was examined on.
     """
     skills, outcomes, left_out = {}, {}, set[str]()
     for data, pair in form.sets.items():
         known = {name: {arm: one[name] for arm, one in exams.items() if name in one} for name in pair if name}
+        if not known[pair[0]]:
+            continue
         counts = {name: {arm: counts_of(one, data) for arm, one in arms.items()} for name, arms in known.items()}
         every = [set(one) for of_arm in counts.values() for one in of_arm.values()]
         problems = sorted(set.intersection(*every))
@@ -124,21 +133,28 @@ def facts_of(folder: Path) -> Facts:
         for name, one in exam["exams"].items()
     }
     for one in told.values():
-        one["env"] = [re.sub(r"(^|=)/.*/", r"\1", word) for word in one["env"]]
+        one["env"] = [without_place(word) for word in one["env"]]
     facts = training_of(folder) | {key: exam[key] for key in ("device", "torch")}
     facts |= {"code": commit_of(folder), "examined": told}
     return facts | ({"forms": sums_of(folder / "answers.jsonl.gz")} if "cd" in exam["exams"] else {})
 
 
+def without_place(word: str) -> str:
+    """An environment's word without where a file lies: path=/a/b/c.jsonl -> path=c.jsonl."""
+    return re.sub(r"(^|=)/.*/", r"\1", word)
+
+
 def training_of(folder: Path) -> Facts:
-    """Steps, answers, seconds and curves; zeros where nothing was trained."""
+    """Steps of GRPO, their answers, seconds and curves, and what cut it; zeros where nothing was trained."""
     if not (folder / "metrics.jsonl").exists():
         return NOT_TRAINED
-    rows = [row for row in read_lines(folder / "metrics.jsonl") if "time/step_s" in row]
+    rows = [row for row in read_lines(folder / "metrics.jsonl") if "groups/collected" in row]
     info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
     n = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]["rollout"]["n"]
     words = [word for word in info["command"][3:] if not re.match(r"engine\.model=|output_dir=", word)]
+    status = info.get("status", "finished")
     return NOT_TRAINED | {
+        "cut": "" if status == "finished" else status,
         "overrides": words, "started": info["started"], "packages": info["packages"], "steps": len(rows),
         "answers": int(sum(row["groups/collected"] for row in rows)) * n,
         "train_s": short(sum(row["time/step_s"] for row in rows)),
@@ -193,6 +209,8 @@ def main() -> None:
     folders = {name.removeprefix(form.prefix): at for name, at in found.items() if re.fullmatch(form.arms, name)}
     exams = {arm: json.loads((at / "exam.json").read_text(encoding="utf-8"))["exams"] for arm, at in folders.items()}
     made = {"samples": form.samples, "against": form.against, **marks_of(exams, form)}
+    if not made["outcomes"]:
+        raise SystemExit(f"{raw}: no arm of this form was examined on a set of it")
     made["arms"] = {arm: facts_of(at) for arm, at in folders.items()}
     save(target, with_earlier(target, made))
 

@@ -7,7 +7,7 @@ results/round3/. Intervals of one seed are for problems only; those over both se
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -17,7 +17,8 @@ from rlvrlab.evals.statistics import compare, wilson
 
 ROUND = Path(__file__).parent / "results" / "round3"
 SEEDS = (0, 1)
-PAIRS = (("grpo", "floor"), ("base", "grpo"), ("base", "floor"))
+Pairs = Sequence[tuple[str, str]]
+PAIRS: Pairs = (("grpo", "floor"), ("base", "grpo"), ("base", "floor"))
 
 
 def arm_of(kind: str, seed: int) -> str:
@@ -25,26 +26,32 @@ def arm_of(kind: str, seed: int) -> str:
     return kind if kind == "base" else f"{kind}_s{seed}"
 
 
-def difference_rows(exams: Exams) -> Iterator[list[str]]:
-    """Every measure and pair: each seed by itself, then both."""
+def difference_rows(exams: Exams, pairs: Pairs, seeds: Sequence[int]) -> Iterator[list[str]]:
+    """Every measure and pair: each seed by itself, a dash where it was not examined whole, then all of them."""
     for data in exams.outcomes:
         for measure in exams.measures(data):
-            for before, after in PAIRS:
-                cells = []
-                for seed in SEEDS:
-                    first, second = (exams.scores(data, measure, arm_of(kind, seed)) for kind in (before, after))
-                    assert first is not None and second is not None
-                    found = compare(first, second)
-                    cells.append(f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]")
+            for before, after in pairs:
                 both = over_seeds(exams, data, measure, before, after)
-                assert both is not None
+                if both is None:
+                    continue
+                cells = [alone(exams, data, measure, arm_of(before, seed), arm_of(after, seed)) for seed in seeds]
                 name = f"{data}: {exams.title(measure)}"
-                yield [name, f"{after} − {before}".replace("base", "untrained"), *cells, f"{both.t} {both.both}"]
+                told = f"{points(both.found.mean)} {both.both}"
+                yield [name, f"{after} − {before}".replace("base", "untrained"), *cells, told]
 
 
-def old_release() -> str:
+def alone(exams: Exams, data: str, measure: str, before: str, after: str) -> str:
+    """The difference of two arms, for problems only."""
+    first, second = (exams.scores(data, measure, arm) for arm in (before, after))
+    if first is None or second is None or exams.arms[before].get("cut") or exams.arms[after].get("cut"):
+        return "–"
+    found = compare(first, second)
+    return f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]"
+
+
+def old_release(path: Path) -> str:
     """MBPP+ v0.1.0 beside what is published."""
-    exams, rows = Exams(ROUND / "mbppplus_old.json"), []
+    exams, rows = Exams(path), []
     for (data, published), marks in zip(
         (("MBPP+ v0.1.0", "59.4"), ("its base inputs", "69.2")),
         (one["greedy"]["base"] for one in exams.outcomes.values()),
@@ -69,9 +76,9 @@ def tables() -> Iterator[tuple[str, str]]:
         "both seeds, new seeds and problems",
     ]
     yield "Examined after the last update, in %", arm_table(exams)
-    yield "Differences, in points", markdown(heads, list(difference_rows(exams)))
+    yield "Differences, in points", markdown(heads, list(difference_rows(exams, PAIRS, SEEDS)))
     yield "During training", training_table(exams)
-    yield "The untrained model on a part of MBPP+ v0.1.0", old_release()
+    yield "The untrained model on a part of MBPP+ v0.1.0", old_release(ROUND / "mbppplus_old.json")
 
 
 def main() -> None:

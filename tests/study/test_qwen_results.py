@@ -16,9 +16,9 @@ STUDY = Path(__file__).parents[2] / "studies" / "qwen_coder_mbpp"
 sys.path.insert(0, str(STUDY))
 script = runpy.run_path(str(STUDY / "recompute.py"))
 README = (STUDY / "README.md").read_text()
-FLOOR = STUDY / "rounds" / "04_floor_and_plus.md"
-"""A script of its own prints its tables."""
-ROUNDS = "".join(path.read_text() for path in sorted((STUDY / "rounds").glob("*.md")) if path != FLOOR)
+APART = {"04_floor_and_plus.md": "floor_tables.py"}
+"""Rounds whose tables a script of its own prints."""
+ROUNDS = "".join(path.read_text() for path in sorted((STUDY / "rounds").glob("*.md")) if path.name not in APART)
 VARIANTS = ("kl", "refill", "entropy", "lowrate", "minibatches", "clip_higher", "hot", "pass_ratio")
 
 
@@ -64,11 +64,13 @@ def test_the_rounds_have_no_other_table_rows(printed) -> None:
     assert sum(line.startswith("|") for line in ROUNDS.splitlines()) == sum(map(len, printed.values()))
 
 
-def test_the_round_of_the_floor_has_the_rows_of_its_script_and_no_others() -> None:
+@pytest.mark.parametrize(("page", "own"), APART.items())
+def test_a_round_with_a_script_of_its_own_has_its_rows_and_no_others(page: str, own: str) -> None:
     sys.path.insert(0, str(STUDY.parent))
-    printed = runpy.run_path(str(STUDY / "floor_tables.py"))["tables"]()
+    printed = runpy.run_path(str(STUDY / own))["tables"]()
     rows = [line for _, table in printed for line in table.splitlines()]
-    assert sorted(line for line in FLOOR.read_text().splitlines() if line.startswith("|")) == sorted(rows)
+    told = (STUDY / "rounds" / page).read_text().splitlines()
+    assert sorted(line for line in told if line.startswith("|")) == sorted(rows)
 
 
 def test_second_answer(printed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -116,17 +116,27 @@ def examine(
                 evaluation = kept.evaluation
             scores[model.name, name] = scores_of(evaluation)
             cells.append(_cell(model.name, one, evaluation, scores[model.name, name]))
+    return Examined(*compared(cells, scores), tuple(skipped))
+
+
+def compared(
+    cells: Sequence[Cell], scores: Mapping[tuple[str, str], Scores]
+) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
+    """The cells with their differences to the first model, adjusted for the whole table; and averages by model.
+
+    `scores` are those of every model and member that has a cell.
+    """
     names = list(dict.fromkeys(cell.model for cell in cells))
-    differences: dict[int, Difference] = {}  # paired, to the first model; adjusted for the whole table
+    differences: dict[int, Difference] = {}
     for index, cell in enumerate(cells):
         before, after = scores[names[0], cell.member], scores[cell.model, cell.member]
         both = [key for key in before if key in after]
         if cell.model != names[0] and both:
             differences[index] = compare([before[key] for key in both], [after[key] for key in both])
     adjusted = {index: one.adjusted(len(differences)) for index, one in differences.items()}
-    compared = [replace(cell, versus=adjusted.get(index)) for index, cell in enumerate(cells)]
-    averages = [_average(name, [cell for cell in compared if cell.model == name]) for name in names]
-    return Examined(tuple(compared), tuple(averages), tuple(skipped))
+    told = [replace(cell, versus=adjusted.get(index)) for index, cell in enumerate(cells)]
+    averages = [_average(name, [cell for cell in told if cell.model == name]) for name in names]
+    return tuple(told), tuple(averages)
 
 
 def scores_of(evaluation: Evaluation, unjudged: bool | None = None) -> Scores:
