@@ -320,6 +320,15 @@ def test_fewer_problems_than_asked_for_are_all_taken_and_said_so(run, tmp_path: 
     assert info["fewer_problems"].startswith(f"all {there} ")
 
 
+def test_fewer_problems_than_asked_for_in_a_prepared_file_are_all_taken_and_said_so(run, tmp_path: Path) -> None:
+    assert run("data", "make", "countdown", "--role", "test", "--size", "7", "-o", "seven.jsonl").returncode == 0
+    done = run("eval", "countdown", "--data", "seven.jsonl", "--engine", "toy", "-o", "e", "--size", "1000")
+    info = json.loads((tmp_path / "e" / "run_info.json").read_text())
+    assert (done.returncode, info["examined"]["problems"]) == (0, 7), done.stderr
+    assert "all 7 problems there are; 1000 were asked for" in done.stderr
+    assert info["fewer_problems"].startswith("all 7 ")
+
+
 def test_keys_of_a_named_engine_are_that_engines_and_not_the_recipes(run, tmp_path: Path) -> None:
     recipe = str(tiny(tmp_path))
     done = run("eval", recipe, "--engine", "toy", "engine.buckets=16", "--size", "3", "-o", "e")

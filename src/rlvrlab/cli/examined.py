@@ -121,19 +121,26 @@ def problems_of(
         usual = subject.resolved.recipe.data.dev_size if subject.resolved else usual_size(subject.chosen)
         wanted = size or usual
         problems = most_problems(subject.env, role, wanted, seed)
-        facts: dict[str, Any] = {}
-        if len(problems) < wanted < EVERY:
-            asked = f"{wanted} were asked for" if size else f"{wanted} are the usual number"
-            facts["fewer_problems"] = f"all {len(problems)} {role} problems there are; {asked}"
-            if size:
-                click.echo(facts["fewer_problems"], err=True)
-        elif wanted < usual and (whole := len(most_problems(subject.env, role, usual, seed))) > wanted:
+        facts = {} if wanted == EVERY else _fewer(f"{role} problems", len(problems), wanted, said=bool(size))
+        if not facts and wanted < usual and (whole := len(most_problems(subject.env, role, usual, seed))) > wanted:
             facts["part_of"] = whole
         return problems, subject.env.name, facts
     from rlvrlab.data.loading import load
 
-    loaded = load(data, "evaluate", subject.env, size, seed)
-    return list(loaded.problems), data.name.partition(".")[0], {"data_file": loaded.facts}
+    loaded = load(data, "evaluate", subject.env, size, seed, fewer=True)
+    facts = _fewer("problems", len(loaded.problems), size or 0, said=True)
+    return list(loaded.problems), data.name.partition(".")[0], {"data_file": loaded.facts, **facts}
+
+
+def _fewer(what: str, found: int, wanted: int, *, said: bool) -> dict[str, Any]:
+    """What is told and recorded where there are fewer problems than were wanted, and those that there are are asked."""
+    if found >= wanted:
+        return {}
+    asked = f"{wanted} were asked for" if said else f"{wanted} are the usual number"
+    words = f"all {found} {what} there are; {asked}"
+    if said:
+        click.echo(words, err=True)
+    return {"fewer_problems": words}
 
 
 @contextmanager

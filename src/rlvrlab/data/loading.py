@@ -28,8 +28,13 @@ class Loaded:
     facts: dict[str, Any]
 
 
-def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: int = 0) -> Loaded:
-    """All problems of a file, or `size` of them in keyed order; a UserError names the rows that forbid this use."""
+def load(
+    path: Path, use: Use, env: Environment, size: int | None = None, seed: int = 0, *, fewer: bool = False
+) -> Loaded:
+    """All problems of a file, or `size` of them in keyed order; a UserError names the rows that forbid this use.
+
+    A file with `fewer` problems than `size` is refused, unless the caller allows it and says so.
+    """
     if not path.exists():
         raise UserError(f"{path}: no such file; make it with {how_to_make([path])}, or name another")
     problems = tuple(read_problems(path))
@@ -40,7 +45,7 @@ def load(path: Path, use: Use, env: Environment, size: int | None = None, seed: 
         held = [(problem.id, protected.get(prompt_sha256(problem.prompt))) for problem in problems]
         refuse_roles([(name, f"test in {manifest}") for name, manifest in held if manifest], use, str(path))
     _refuse_strangers(path, problems, env, manifest)
-    if size is not None and size > len(problems):
+    if size is not None and size > len(problems) and not fewer:
         raise UserError(f"{path}: {size} problems asked for, the file has {len(problems)}")
     home = path_of(path)
     facts = {

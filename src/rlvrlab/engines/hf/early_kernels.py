@@ -93,12 +93,13 @@ def _training(facts: dict[str, Any], device: torch.device, dtype: Any) -> Calls:
     place, one = torch.zeros(1, device=device, dtype=torch.int64), torch.zeros(1, device=device)
     x = torch.zeros(1, config.hidden_size, device=device, dtype=dtype, requires_grad=True)
 
-    def there_and_back(layer: Callable[[], torch.Tensor]) -> None:
-        torch.autograd.grad(layer().sum(), x)
+    def there_and_back(layer: Callable[..., torch.Tensor], *given: Any) -> None:
+        torch.autograd.grad(layer(*given).sum(), given[0])
 
+    normed = [x] if config.model_type != "qwen3" else [x, x[:, : config.head_dim]]  # its heads have norms too
     return [
-        partial(there_and_back, lambda: Normed.apply(x, x[0].detach(), config.rms_norm_eps)),
-        partial(there_and_back, lambda: Gated.apply(x, x)),
+        *(partial(there_and_back, Normed.apply, rows, rows[0].detach(), config.rms_norm_eps) for rows in normed),
+        partial(there_and_back, Gated.apply, x, x),
         partial(scores, logits),
         partial(slopes, logits, one, one, place, place, one, one, None),
         partial(slopes, logits, one, one, place, place, one, one, one),
