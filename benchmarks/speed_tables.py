@@ -10,7 +10,7 @@ from measured import RESULTS, found, middle_of, table
 
 def speed() -> list[str]:
     """What was measured, in short and then in whole."""
-    return in_short() + beside_trl() + eval_starts() + train_starts() + on_h200()
+    return in_short() + beside_trl() + eval_starts() + train_starts() + train_starts_on_h200() + on_h200()
 
 
 RUNS_OF_10M = ("training_10m_x86_6", "training_10m_x86_7", "training_10m_x86_8")
@@ -26,6 +26,11 @@ def in_short() -> list[str]:
     first, later = ([f"{runs[at]['command_s']:.1f} s" for runs in commands] for at in (0, 1))
     [first_of_all] = found("h200_first_answer_2")
     judged = sorted(one["first_answer_s"] for one in first_of_all["rounds"])
+    started = found("h200_train_start")
+    updated = {one["kept"].split(",")[0]: [f"{row['first_step_s']:.1f} s" for row in one["rounds"]] for one in started}
+    [very_first], again, [compiled] = (
+        updated[words] for words in ("nothing kept", "a command like it came before", "bytecode kept")
+    )
     cores, card, here = "two x86_64 cores", "one H200", "[below](#on-one-h200)"
     rows = [
         ("GRPO step, 10.6M parameters, three runs", cores, ", ".join(f"{one['ours']['wall_s']:.1f} s" for one in ten),
@@ -43,6 +48,9 @@ def in_short() -> list[str]:
         ("HumanEval, 1.5B, second command", card, ", ".join(later), "–", "20 s", here),
         ("first answer of `rlvr eval`, 1.5B, two problems", card, ", ".join(f"{one:.1f} s" for one in judged), "–",
          "8 s", "`benchmarks/eval_start.py`"),
+        ("first update of `rlvr train`, 1.5B", card, ", ".join(sorted(again)),
+         f"{compiled} where kernels are compiled, {very_first} where Python's bytecode is too", "8 s",
+         "`benchmarks/eval_start.py MODEL --train`"),
         *(_drawn(*words, card) for words in (("1.5B", "h200_sampling_vllm"), ("135M", "h200_sampling_vllm_135m"))),
     ]  # fmt: skip
     return table(("what", "machine", "measured", "beside it", "aimed at", "command"), rows)
@@ -98,6 +106,18 @@ def train_starts() -> list[str]:
         for name, one in zip(names, found(file), strict=True)
     ]
     return table(("`rlvr train`, one update", "first update is done", "whole command", "CPU time"), rows)
+
+
+def train_starts_on_h200() -> list[str]:
+    """The same with a 1.5B model on one GPU, by what earlier commands have left; kernels compiled at once or in turn."""
+    keys = ("first_step_s", "command_s", "cpu_s")
+    rows = [(one["kept"], *(f"{one[key]:.1f} s" for key in keys)) for one in found("h200_train_start")]
+    [now, before] = found("h200_train_start_kernels")
+    names = {"kernels forgotten, compiled at once, 1511b61f": now, "kernels forgotten, one after the other": before}
+    each = [(name, ", ".join(f"{row['first_step_s']:.1f} s" for row in one["rounds"])) for name, one in names.items()]
+    return table(("`rlvr train`, 1.5B, one update", "first update is done", "whole command", "CPU time"), rows) + table(
+        ("1.5B, weights drawn at random", "first update is done"), each
+    )
 
 
 def on_h200() -> list[str]:
