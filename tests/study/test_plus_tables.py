@@ -122,3 +122,29 @@ def test_a_set_that_nobody_was_asked_is_not_there(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(sys, "argv", ["", str(tmp_path), str(tmp_path / "old.json"), "mbppplus_old"])
     with pytest.raises(SystemExit, match="no arm of this form"):
         keep_exams.main()
+
+
+def test_the_committed_round_says_what_its_page_says() -> None:
+    made = json.loads((plus_tables.ROUND / "plus.json").read_text())
+    greedy = {data: one["greedy"] for data, one in made["outcomes"].items()}
+    gains = {
+        data: [100 * (one[f"grpo_s{s}"].count("1") - one["base"].count("1")) / len(one["base"]) for s in (2, 3, 4)]
+        for data, one in greedy.items()
+    }
+    assert {data: [f"{gain:+.1f}" for gain in gains[data]] for data in plus_tables.DECIDES} == {
+        "humaneval+": ["+6.1", "+4.9", "+7.9"], "mbpp+ of the test split": ["+4.0", "+2.2", "+4.0"],
+    }  # fmt: skip
+    assert {data: len(one["base"]) for data, one in greedy.items() if "base inputs" not in data} == {
+        "humaneval+": 164, "mbpp+ of the test split": 224, "mbpp+, others": 154, "mbpp+, whole": 378,
+    }  # fmt: skip
+    assert [data for data, one in greedy.items() if "floor_s2" not in one] == ["humaneval+"] and not made["left_out"]
+    examined = {arm: facts["examined"] for arm, facts in made["arms"].items()}
+    assert {arm: one["mbppplus"]["errors"]["timeout"] for arm, one in examined.items()} == {
+        "base": 3, "floor_s2": 8, "grpo_s2": 11, "grpo_s3": 9, "grpo_s4": 9,
+    }  # fmt: skip
+    every, few = greedy["mbpp+, whole"], greedy["mbpp+, whole, base inputs"]
+    assert {arm: few[arm].count("1") - every[arm].count("1") for arm in examined} == {
+        "base": 36, "floor_s2": 44, "grpo_s2": 48, "grpo_s3": 50, "grpo_s4": 55,
+    }  # fmt: skip
+    old = json.loads((plus_tables.ROUND / "mbppplus_old.json").read_text())["outcomes"].values()
+    assert [(one["greedy"]["base"].count("1"), len(one["greedy"]["base"])) for one in old] == [(232, 398), (272, 398)]

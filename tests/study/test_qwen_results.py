@@ -16,7 +16,7 @@ STUDY = Path(__file__).parents[2] / "studies" / "qwen_coder_mbpp"
 sys.path.insert(0, str(STUDY))
 script = runpy.run_path(str(STUDY / "recompute.py"))
 README = (STUDY / "README.md").read_text()
-APART = {"04_floor_and_plus.md": "floor_tables.py"}
+APART = {"04_floor_and_plus.md": "floor_tables.py", "05_plus_whole.md": "plus_tables.py"}
 """Rounds whose tables a script of its own prints."""
 ROUNDS = "".join(path.read_text() for path in sorted((STUDY / "rounds").glob("*.md")) if path.name not in APART)
 VARIANTS = ("kl", "refill", "entropy", "lowrate", "minibatches", "clip_higher", "hot", "pass_ratio")
