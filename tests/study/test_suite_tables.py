@@ -18,10 +18,15 @@ from exam_tables import Exams  # noqa: E402
 from scripted import Scripted, answer  # noqa: E402
 
 from rlvrlab.evals.answering import Answer, Ask  # noqa: E402
+from rlvrlab.evals.suites import members_of  # noqa: E402
 from rlvrlab.evals.suites.base import Member, Ready, Skipped, prepare  # noqa: E402
 from rlvrlab.evals.suites.examine import Examined, Model, examine  # noqa: E402
 from rlvrlab.types import Finish  # noqa: E402
 
+KEPT = ROOT / "studies" / "npg_muse" / "results" / "qwen_suite.json"
+ROUND = (ROOT / "studies" / "npg_muse" / "rounds" / "14_suite.md").read_text(encoding="utf-8")
+TOLD = " ".join(ROUND.split())
+NP = ("np_tsp", "np_ged", "np_mcp", "np_mis", "np_mvc", "np_mcs")
 SHARES = {"base": 10, "sft": 60, "grpo": 90}
 """Policy -> the targets modulo 100 that it solves."""
 
@@ -153,3 +158,60 @@ def test_a_set_that_a_policy_answered_twice_is_refused(tmp_path: Path, monkeypat
     shutil.copytree(tmp_path / "sft" / "suite", tmp_path / "sft" / "again")
     with pytest.raises(SystemExit, match="examined twice"):
         kept(tmp_path, monkeypatch)
+
+
+def rows_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_round_has_the_rows_of_its_script_and_no_others() -> None:
+    printed = [row for _, table in suite_tables.tables(KEPT) for row in rows_of(table)]
+    assert rows_of(ROUND) == printed and len(printed) > 60
+
+
+def test_no_difference_of_the_suite_that_ran_is_beyond_chance_and_the_page_says_what_was_too_small_to_see() -> None:
+    found = [one.versus for one in suite_tables.suite_of(Exams(KEPT)).cells if one.versus]
+    assert {one.verdict for one in found} == {"not shown"} and {one.tests for one in found} == {len(found)} == {22}
+    least, most = (round(100 * bound(one.detectable or 0.0 for one in found)) for bound in (min, max))
+    assert f"had to be {least} (`wiz_tasks`) to {most} points (independent sets)" in TOLD
+
+
+def test_some_graphs_that_were_solved_are_larger_than_those_of_the_training() -> None:
+    """Which ones is not kept; of ten only two are as small, so further ones are larger."""
+    outcomes = json.loads(KEPT.read_text(encoding="utf-8"))["outcomes"]
+    by_name = {one.name: one for one in members_of("graphs") if one.name in NP}
+    beyond = {}
+    for name in ("np_mis", "np_mcp"):
+        ready = prepare(by_name[name], "fast", Path("none"))
+        assert isinstance(ready, Ready)
+        small = sum(one.meta["level"] == 1 for one in ready.problems)
+        assert (small, len(ready.problems)) == (2, 10)
+        beyond[name] = outcomes[name]["greedy"]["grpo"].count("1") - small
+    assert beyond == {"np_mis": 2, "np_mcp": 1}
+    assert "right after GRPO at least two have more nodes" in TOLD and "of its three cliques at least one." in TOLD
+
+
+def test_what_the_round_says_of_forms_are_sums_of_its_last_table_but_one() -> None:
+    arms = json.loads(KEPT.read_text(encoding="utf-8"))["arms"]
+    errors = {arm: {data: one["errors"] for data, one in facts["examined"].items()} for arm, facts in arms.items()}
+    first, second = [
+        [sum(found[name].get(kind, 0) for name in NP for kind in kinds) for found in errors.values()]
+        for kinds in (("format", "syntax"), ("rule", "wrong_answer"))
+    ]
+    assert f"60 answers {first[0]} cannot be read (*format* and *syntax*), {first[1]} after SFT and {first[2]}" in TOLD
+    assert f"{second[1]} and {second[2]} of 60 break a rule or are not the best" in TOLD
+    cut = sum(arms["base"]["examined"][name]["truncated"] for name in NP)
+    assert f"{cut} of its 60 answers were cut off" in TOLD
+    assert [errors[arm]["node_classification"] for arm in ("sft", "grpo")] == [{"syntax": 20}] * 2
+    right = json.loads(KEPT.read_text(encoding="utf-8"))["outcomes"]["p_tasks"]["greedy"].values()
+    assert len(set(right)) == 3 and {one.count("1") for one in right} == {1}, "each time it is another problem"
+
+
+@pytest.mark.parametrize("name", ["node_classification", "link_prediction"])
+def test_a_right_word_in_brackets_behind_the_mark_is_no_answer_of_the_asked_form(name: str) -> None:
+    ready = prepare(next(one for one in members_of("graphs") if one.name == name), "fast", Path("none"))
+    assert isinstance(ready, Ready)
+    problem = ready.problems[0]
+    word = problem.reference["answer"].removeprefix("### ")
+    said = {f"### {word}": "none", f"### [{word}]": "syntax", f"[{word}]": "format", word: "format"}
+    assert {text: ready.env.verify(problem, text).error.value for text in said} == said
