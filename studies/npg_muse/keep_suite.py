@@ -10,6 +10,7 @@ but their number, and no answer.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,11 +21,15 @@ from keep_qwen import Facts, lines_of, save, short, task_of
 
 from rlvrlab.evals.compare import first_turns
 from rlvrlab.evals.suites import members_of
+from rlvrlab.recipe.schema import instantiate
 from rlvrlab.record.evaluation import METRICS, Stored, read_evaluations
 
 ARMS = {"base": "baseline", "sft": "sft", "grpo": "grpo"}
 """Policy -> the training's card of it."""
 OWN = "own test problems"
+MARK = "###"
+MARK_BEHIND = re.compile(rf"([^\n]*[^\s#])\s*{MARK}\s*\Z")
+"""The last line that says something, where nothing but the mark stands behind it."""
 Marks = dict[str, dict[str, bool | None]]
 """By policy and problem whether the answer is right; None: no verdict."""
 
@@ -47,6 +52,16 @@ def marks_of(by_arm: dict[str, Stored]) -> Marks:
     return {arm: {key: one.accepted for key, [one] in first_turns(stored).items()} for arm, stored in by_arm.items()}
 
 
+def mark_behind(stored: Stored) -> Facts:
+    """How many answers have their mark behind what they say and not before it, and how many of these say the right
+    thing: the judge is asked of the same words with the mark before them."""
+    scorer, problems = stored.examined["scorer"], {problem.id: problem for problem in stored.problems}
+    env = instantiate("env", {"type": stored.info["scorer_type"], **scorer["keys"]}, Path())
+    found = [(problems[row["problem"]], MARK_BEHIND.search(row["completion"])) for row in stored.rows]
+    turned = [(problem, f"{MARK} {said[1]}") for problem, said in found if said]
+    return {"answers": len(turned), "right": sum(verdict.correct is True for verdict in env.verify_many(turned))}
+
+
 def facts_of(stored: Stored) -> Facts:
     """How one set was asked and answered."""
     answers = [one for answers in first_turns(stored).values() for one in answers]
@@ -55,6 +70,7 @@ def facts_of(stored: Stored) -> Facts:
         "step": stored.examined["who"].get("step"),
         "errors": dict(sorted(Counter(one.error_type for one in answers).items())),
         "truncated": sum(one.truncated for one in answers),
+        "mark_behind": mark_behind(stored),
         "tokens": short(sum(one.gen_tokens for one in answers) / len(answers)),
         "tokens_at_most": stored.examined["protocol"]["sampling"]["max_tokens"],
         "env": [without_place(f"{key}={value}") for key, value in scorer["keys"].items()],

@@ -56,6 +56,19 @@ def suite_of(exams: Exams) -> Examined:
     return Examined(*compared(cells, scores), ())
 
 
+def mark_table(exams: Exams) -> str:
+    """Of each set and policy how many answers have `###` behind what they say, and how many say the right thing."""
+    rows = []
+    for data in shared_sets(exams):
+        told = {arm: exams.arms[arm]["examined"][data]["mark_behind"] for arm in policies(exams)}
+        if any(one["answers"] for one in told.values()):
+            asked = len(exams.skills[data])
+            rows += [
+                [data, WORDS[arm], str(asked), str(one["answers"]), str(one["right"])] for arm, one in told.items()
+            ]
+    return markdown(["set, greedy", "policy", "answers", "with ### behind", "of these say the right thing"], rows)
+
+
 def suite_table(exams: Exams) -> str:
     """A line per set, and the plain mean over sets."""
     found, arms = suite_of(exams), policies(exams)
@@ -115,6 +128,7 @@ def tables(path: Path) -> Iterator[tuple[str, str]]:
         yield "The training's own test problems", own_table(exams)
         yield "The same by task, in %", skill_table(exams, OWN)
     yield "How answers were judged", verdicts(exams)
+    yield "Answers with ### behind what they say", mark_table(exams)
     yield "During GRPO", training_table(exams)
 
 

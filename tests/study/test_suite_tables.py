@@ -215,3 +215,15 @@ def test_a_right_word_in_brackets_behind_the_mark_is_no_answer_of_the_asked_form
     word = problem.reference["answer"].removeprefix("### ")
     said = {f"### {word}": "none", f"### [{word}]": "syntax", f"[{word}]": "format", word: "format"}
     assert {text: ready.env.verify(problem, text).error.value for text in said} == said
+
+
+def test_a_mark_behind_the_answer_is_counted_and_read_as_if_it_stood_before() -> None:
+    said = {
+        one: keep_suite.MARK_BEHIND.search(one)
+        for one in ("so\nGeology ###", "Yes###\n", "### Geology", "a ### b", "###")
+    }
+    assert [found and found[1] for found in said.values()] == ["Geology", "Yes", None, None, None]
+    told = dict(suite_tables.tables(KEPT))["Answers with ### behind what they say"]
+    assert ["node_classification", "after GRPO", "20", "20", "5"] in [
+        [one.strip() for one in row.strip("|").split("|")] for row in told.splitlines()
+    ]
