@@ -142,6 +142,50 @@ def test_numpys_values_by_every_rule(
     assert value(numpy_judge, expression, expected, kind, abs_tol=1e-6) is right
 
 
+STRETCHING = (
+    "assert np.allclose(f(1), 5.0)",
+    "assert np.allclose(f(1), [5.0])",
+    "assert np.isclose(f(1), [5.0]).all()",
+    "np.testing.assert_allclose(f(1), 5.0)",
+    "np.testing.assert_array_equal(f(1), [5])",
+    "np.testing.assert_almost_equal(f(1), 5)",
+    "assert (f(1) == np.array([5])).all()",
+    "x = f(1)\nassert np.all(x == np.array([5])), 'no'",
+    "assert not (f(1) != np.array([5])).any()",
+    "assert np.all(np.abs(f(1) - np.array([5])) < 1e-6)",
+    "assert np.linalg.norm(np.array([5.0]) - f(1)) < 1e-6",
+    "def check(candidate):\n    for x in [1]:\n        assert sum((candidate(x) - np.array([5])) ** 2) == 0\ncheck(f)",
+)
+"""Tests that numpy passes on an empty result, which it stretches to what is expected."""
+
+
+def test_an_empty_result_is_not_stretched_to_what_is_expected(judge: Judge) -> None:
+    for text in STRETCHING:
+        task = TestsTask("f", (f"import numpy as np\n{text}",))
+        for result, right in {
+            "[]": False,
+            "np.array([])": False,
+            "np.zeros((0, 1))": False,
+            "np.array([5])": True,
+        }.items():
+            verdict = judge.verify(task, f"import numpy as np\ndef f(x): return {result}")
+            assert verdict.correct is right, (text, result, verdict.detail)
+
+
+def test_what_is_empty_on_both_sides_is_the_same_and_masks_stay(judge: Judge) -> None:
+    texts = (
+        "assert np.allclose(f([]), []) and np.allclose(np.array([]), f([]))",
+        "np.testing.assert_array_equal(f([]), np.array([]))",
+        "assert (f([]) == np.array([])).all() and (f([]) - np.array([])).sum() == 0",
+        "def kept(x):\n    return x[~np.isclose(x, 0)]\nassert kept(f([])).shape == (0,)",
+        "def shifted(x):\n    return x - 1\nassert shifted(f([])).shape == (0,)",
+        "assert f([1.0]) - 1 == 0 and 3 - 2 == 1 and f([2])[0] != 1",
+    )
+    task = TestsTask("f", tuple(f"import numpy as np\n{text}" for text in texts))
+    verdict = judge.verify(task, "import numpy as np\ndef f(x): return np.array(x)")
+    assert verdict.correct and verdict.passed == len(texts), verdict.detail
+
+
 def test_a_module_put_in_numpys_place_changes_nothing(numpy_judge: Judge) -> None:
     code = (
         "import sys, types\nfake = types.ModuleType('numpy')\n"

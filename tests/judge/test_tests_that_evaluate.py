@@ -79,6 +79,12 @@ EVALUATING = (
     "assert object.__getattribute__([], candidate())",
     "assert __loader__.load_module(candidate())",
     "help(candidate())",
+    "import numpy as np\nexpected = [1]\nassert (np.r_[candidate()] == expected).all()",
+    "import numpy as np\nexpected = [1]\nassert (np.c_[candidate()] == expected).all()",
+    "from io import *\nFileIO(candidate(), 'w').write(b'x')",
+    "from sys import *\nassert modules[candidate()]",
+    "from builtins import *\nassert eval(candidate()) == 5",
+    "from os import *\nremove(candidate())",
 )
 HARMLESS = (
     "assert candidate() == eval('2 + 3')",
@@ -102,6 +108,8 @@ HARMLESS = (
     "import pandas as pd\npd.testing.assert_frame_equal(candidate(), pd.Series([1]).to_frame())",
     "import math, os\nassert math.isclose(candidate(), math.pi) and os.path.join('a', candidate('b'))",
     "from typing import *\nfrom collections import *\nassert Counter(candidate()) == Counter('ab')",
+    "from io import *\nfrom sys import *\nfrom builtins import *\nassert StringIO(candidate()).read() == str(maxsize)",
+    "from sys import *\npath = [1]\nassert candidate(path) == 5",
     "import datetime\nfrom datetime import datetime\nassert candidate() == datetime.strptime('1', '%d')",
     "query = 'a'\nassert candidate(query) == 5",
     "import time\nfrom time import time\nassert time() > candidate()",

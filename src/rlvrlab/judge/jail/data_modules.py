@@ -73,7 +73,7 @@ numpy: False_ Inf Infinity NaN ScalarType True_ abs absolute acos acosh add all 
     atan atan2 atanh atleast_1d atleast_2d atleast_3d average bartlett base_repr binary_repr bincount bitwise_and
     bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman
     block bool bool_ broadcast broadcast_arrays broadcast_shapes broadcast_to busday_count busday_offset
-    busdaycalendar byte bytes_ c_ can_cast cbrt cdouble ceil character choose clip clongdouble column_stack
+    busdaycalendar byte bytes_ can_cast cbrt cdouble ceil character choose clip clongdouble column_stack
     common_type complex128 complex256 complex64 complexfloating compress concat concatenate conj conjugate convolve
     copy copysign copyto corrcoef correlate cos cosh count_nonzero cov cross csingle cumprod cumproduct cumsum
     cumulative_prod cumulative_sum datetime64 datetime_as_string datetime_data deg2rad degrees delete diag
@@ -94,7 +94,7 @@ numpy: False_ Inf Infinity NaN ScalarType True_ abs absolute acos acosh add all 
     nanprod nanquantile nanstd nansum nanvar ndarray ndenumerate ndim ndindex nditer negative nested_iters newaxis
     nextafter nonzero not_equal number object_ ogrid ones ones_like outer packbits pad partition percentile
     permute_dims pi piecewise place poly poly1d polyadd polyder polydiv polyfit polyint polymul polysub polyval
-    positive pow power printoptions prod product promote_types ptp put put_along_axis putmask quantile r_ rad2deg
+    positive pow power printoptions prod product promote_types ptp put put_along_axis putmask quantile rad2deg
     radians ravel ravel_multi_index real real_if_close recarray reciprocal record remainder repeat require reshape
     resize result_type right_shift rint roll rollaxis roots rot90 round round_ row_stack s_ sctypeDict searchsorted
     select set_printoptions setdiff1d seterr setxor1d shape shares_memory short sign signbit signedinteger sin sinc

@@ -12,7 +12,10 @@ module must be known (data_modules.py). Code is read by its words alone, and a n
 from __future__ import annotations
 
 import ast
+import builtins
+import io
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -22,6 +25,12 @@ UNKNOWN = ""
 """The module of a name that is imported from one of which nothing is known."""
 LOOKS = re.compile(r"\bimport\b|__\w|\bhelp\b")
 """Texts without any of these words use nothing of the kind."""
+STARS = {
+    "builtins": frozenset[str](),
+    "io": frozenset(io.__all__) - MODULES["io"] - set(dir(builtins)),
+    "sys": frozenset(name for name in dir(sys) if not name.startswith("_")) - MODULES["sys"] - set(dir(builtins)),
+}
+"""What `import *` brings of these modules that is not known; contest programs begin with a list of such imports."""
 OWN_NAMES = frozenset(("__name__", "__file__", "__doc__", "__debug__"))
 """Names between two underlines that a module has by itself, and that are texts."""
 ASKS = frozenset(("list", "tuple", "set", "sum", "len", "sorted", "min", "max", "abs", "str", "repr", "all", "any"))
@@ -40,7 +49,7 @@ class _Uses:
         self._nodes = nodes
         self._modules: dict[str, set[str]] = defaultdict(set)
         self._bound = {name for node in nodes for name in _bound_by(node)}
-        self._starred = False
+        self._starred, self._brought = False, set[str]()
         for node in nodes:
             self._import(node)
         self._rich = any(isinstance(node, ast.Import | ast.ImportFrom) and RICH & set(_heads(node)) for node in nodes)
@@ -70,7 +79,9 @@ class _Uses:
             case ast.ImportFrom(module, names, level):
                 for one in names:
                     part = f"{module}.{one.name}"
-                    if one.name == "*":
+                    if one.name == "*" and not level and module in STARS:
+                        self._brought |= STARS[module]
+                    elif one.name == "*":
                         self._starred |= bool(level) or module not in WHOLE
                     elif not level and _is_known(part):
                         self._modules[one.asname or one.name].add(part)
@@ -89,7 +100,7 @@ class _Uses:
             return not all(self._is_data(module, above) for module in modules)
         if name in self._bound:
             return False
-        return name == "help" or (name.startswith("__") and name.endswith("__") and name not in OWN_NAMES)
+        return name == "help" or name in self._brought or _is_hidden(name)
 
     def _is_data(self, module: str, node: ast.Attribute) -> bool:
         """Is what is used of that module known? Of a module in a module, what is used of that one."""
@@ -123,6 +134,10 @@ class _Uses:
             case ast.Call(ast.Name(name)):
                 return name in SHOWS_NAMES
         return isinstance(above, ast.Compare)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in OWN_NAMES
 
 
 def _is_read(node: ast.AST, above: ast.AST | None) -> bool:

@@ -26,6 +26,8 @@ NOTE_FAILURE = "__note_failure__"
 """What a failed assert calls in the tester."""
 EQUAL = "__equal__"
 """What the tester asks for `==` between a result and what is expected, where that is all of an assert."""
+STRETCHED: dict[type[ast.AST], str] = {ast.Eq: "__equals__", ast.NotEq: "__differs__", ast.Sub: "__difference__"}
+"""What it asks for these between anything else in an assert, where there is numpy (jail/stretching.py)."""
 CATCHING = ("raises", "assertRaises", "assertRaisesRegex", "suppress")
 """Contexts that catch the exceptions they are given."""
 ALL_FAILURES = ("AssertionError", "Exception", "BaseException")
@@ -173,10 +175,32 @@ class Going(ast.NodeTransformer):
         match node.test:
             case ast.Compare(ast.Call(ast.Name(name)) as result, [ast.Eq()], [expected]) if name in self._called:
                 node.test = ast.Call(ast.Name(EQUAL, ast.Load()), [result, expected], [])
+        if "numpy" in sys.modules:
+            node.test = _Unstretched().visit(node.test)
         nothing = ast.arguments([], [], None, [], [], None, [])
         message = ast.Lambda(nothing, node.msg or ast.Constant(""))
         note = ast.Expr(ast.Call(ast.Name(NOTE_FAILURE, ast.Load()), [message], []))
         return ast.If(ast.UnaryOp(ast.Not(), node.test), [note], [])
+
+
+class _Unstretched(ast.NodeTransformer):
+    """Turns `x == y`, `x != y` and `x - y` into calls of the functions of jail/stretching.py."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """A chain of them stays as it is."""
+        self.generic_visit(node)
+        name = STRETCHED.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        return _asking(name, node.left, node.comparators[0]) if name else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Only a difference becomes small where nothing is left."""
+        self.generic_visit(node)
+        name = STRETCHED.get(type(node.op))
+        return _asking(name, node.left, node.right) if name else node
+
+
+def _asking(name: str, *given: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(given), [])
 
 
 def _calls(body: list[ast.stmt], names: set[str]) -> list[tuple[Any, ...]]:

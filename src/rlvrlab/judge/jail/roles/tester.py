@@ -15,12 +15,12 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any, Protocol
 
-from rlvrlab.judge.jail import arrays, plain
+from rlvrlab.judge.jail import arrays, plain, stretching
 from rlvrlab.judge.jail.blame import IN_PROCESS
 from rlvrlab.judge.jail.child import PEER, Job, Report, message_of
 from rlvrlab.judge.jail.frames import Frames, PeerGone
 from rlvrlab.judge.jail.roles import dataset_code, solution
-from rlvrlab.judge.jail.roles.asserts import EQUAL, NOTE_FAILURE
+from rlvrlab.judge.jail.roles.asserts import EQUAL, NOTE_FAILURE, STRETCHED
 
 NEVER_RAISED_HERE = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
 """Exceptions that steer loops and processes: raised here, they could end `all(map(candidate, …))` early, as a pass."""
@@ -188,7 +188,11 @@ class Notes:
 def run(job: Job, report: Report) -> None:
     """Run the pieces in order; one report line each, and a last one only when all was said and done."""
     peer, notes, module = Frames(PEER), Notes(), dataset_code.fresh_module()
-    module.__dict__.update({NOTE_FAILURE: notes, EQUAL: equal})
+    unstretched = (stretching.equals, stretching.differs, stretching.difference)
+    module.__dict__.update(
+        {NOTE_FAILURE: notes, EQUAL: equal, **dict(zip(STRETCHED.values(), unstretched, strict=True))}
+    )
+    stretching.guard()
     try:  # before anything of the candidate's has arrived
         setup, *pieces = map(dataset_code.compiled, (job["setup"], *job["tests"]))
         exec(setup, module.__dict__)  # noqa: S102 - the data set's own code, in the jail
