@@ -109,7 +109,7 @@ def train_starts() -> list[str]:
 
 
 def train_starts_on_h200() -> list[str]:
-    """The same with a 1.5B model on one GPU, by what earlier commands have left; kernels compiled at once or in turn."""
+    """The same with a 1.5B model on one GPU, by what earlier commands left; kernels compiled at once or in turn."""
     keys = ("first_step_s", "command_s", "cpu_s")
     rows = [(one["kept"], *(f"{one[key]:.1f} s" for key in keys)) for one in found("h200_train_start")]
     [now, before] = found("h200_train_start_kernels")
