@@ -9,6 +9,8 @@ import pytest
 from rlvrlab.recipe import load_recipe
 from rlvrlab.recipe.explain import unusual
 from rlvrlab.recipe.shipped import files, recipe_names
+from rlvrlab.study.identity import identity_of
+from rlvrlab.study.worker import _resolved
 
 MINE = 'phases = ["sft", "grpo"]\n[env]\ntype = "countdown"\n[grpo]\nsteps = 5\n'
 PPO = "[ppo]\nsteps = 20\nbatch_size = 4\n"
@@ -45,3 +47,12 @@ def test_what_runs_or_is_only_built_on_is_not_told(tmp_path, text: str, override
 
 def test_no_shipped_recipe_has_one() -> None:
     assert [name for name in recipe_names() if load_recipe(files()[name]).idle] == []
+
+
+def test_settings_of_a_study_may_be_for_arms_of_other_phases(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(MINE, encoding="utf-8")
+    settings, code = {"ppo.steps": 20}, "code"
+    planned = identity_of(load_recipe(recipe, ["ppo.steps=20"]), 0, code)
+    job = {"recipe": str(recipe), "name": "a", "seed": 0, "settings": settings, "more": {}, "code": code}
+    assert _resolved(tmp_path, tmp_path, {**job, "identity": planned}).idle == ()
