@@ -122,10 +122,42 @@ def test_a_run_that_stopped_early_goes_on_without_the_stop(tmp_path) -> None:
     assert read_metrics(run)[-1]["phase_step"] == 5
 
 
+def contents(run: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("words", [["grpo.steps=+0"], ["grpo.steps=5"], ["eval.every=4", "stop.target=null"]])
+def test_what_a_run_has_already_changes_nothing(plain, words: list[str]) -> None:
+    before = contents(plain)
+    assert not extend(plain, words)
+    assert resume(plain, quiet).status == "finished" and contents(plain) == before
+
+
+def test_an_evaluation_that_a_longer_run_would_not_have_made_ends_no_run(tmp_path) -> None:
+    run = finished(tmp_path, "stop.patience=1", "eval.every=3")
+    assert read_metrics(run)[-1]["phase_step"] == 3
+    with pytest.raises(UserError, match="has ended grpo after 3 steps"):
+        extend(run, ["grpo.steps=+4"])
+    assert extend(run, ["eval.every=2"])
+
+
+def test_a_run_whose_last_phase_was_skipped_cannot_be_made_longer(plain, tmp_path) -> None:
+    run = Path(shutil.copytree(plain, tmp_path / plain.name))
+    info = json.loads((run / "run_info.json").read_text())
+    (run / "run_info.json").write_text(json.dumps({**info, "skipped": {"grpo": "nothing was wrong"}}))
+    with pytest.raises(UserError, match=r"grpo was skipped \(nothing was wrong\)"):
+        extend(run, ["grpo.steps=+4"])
+
+
 @pytest.mark.parametrize(
     ("settings", "words", "says"),
     [
         ((), ["grpo.steps=4"], "only be made longer"),
+        ((), ["eval.every=2"], "all 5 steps of grpo, .* only be made longer"),
+        ((), ["grpo.steps=+0", "stop.patience=3"], "all 5 steps of grpo"),
+        (("protocol.type=mixed", "env.numbers=[2, 3]"), ["checkpoint.every=1"], "all 5 steps of grpo"),
+        (("stop.target=0.0",), ["grpo.steps=+4"], "stop: has ended grpo after 1 steps and would again"),
+        (("stop.target=0.0",), ["eval.every=2"], "and would again; switch off what has ended it: stop.target=null"),
         ((), ["rollout.n=8"], "rollout.n: --resume can change grpo.steps"),
         ((), ["sft.steps=+4"], "sft.steps: --resume can change grpo.steps"),
         ((), ["grpo.steps=many"], "only be made longer"),

@@ -51,7 +51,7 @@ def command(
     from rlvrlab.record.run import read_info
     from rlvrlab.scale import session
 
-    folder, words, was_finished = Path(resume or ""), [str(recipe)] * (recipe is not None) + [*overrides], False
+    folder, words, idle = Path(resume or ""), [str(recipe)] * (recipe is not None) + [*overrides], False
     if resume is not None:
         if plan or engine or address or judges or (recipe is not None and "=" not in str(recipe)):
             raise UserError("--resume takes no other argument but keys such as grpo.steps=+100")
@@ -59,8 +59,8 @@ def command(
             from rlvrlab.own_code import accepting
 
             click.get_current_context().with_resource(accepting())
-        was_finished = read_info(folder).get("status") == "finished"
-        resolved = _resumed(folder, words, fork, accept_code)
+        resolved, longer = _resumed(folder, words, fork, accept_code)
+        idle = not longer and read_info(folder).get("status") == "finished"
     elif fork or accept_code:
         raise UserError(f"{'--fork' if fork else '--accept-code'} goes with --resume RUN")
     else:
@@ -84,7 +84,7 @@ def command(
             ended = session.fork(folder, progress.observe, said, accept_code=accept_code)
         elif resume is not None:
             ended = session.resume(folder, progress.observe)
-            if was_finished and not words:
+            if idle:
                 more = f"{resolved.recipe.phases[-1]}.steps=+100"
                 click.echo(f"{folder}: was finished already; nothing was left to train. To go on: {more}", err=True)
         else:
@@ -157,8 +157,8 @@ def _show_plan(resolved: Resolved, verl_recipe: Path | None, overrides: Sequence
     show_verl_plan(resolved, [override(key, value) for key, value in verls.items()], warnings, as_json)
 
 
-def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) -> Resolved:
-    """The recipe of a run that goes on, changed in its folder as far as that was asked for."""
+def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) -> tuple[Resolved, bool]:
+    """The recipe of a run that goes on, changed in its folder as far as that was asked for, and whether it was."""
     from rlvrlab.scale import session
     from rlvrlab.train.session import resolved_of
 
@@ -167,7 +167,6 @@ def _resumed(folder: Path, words: Sequence[str], fork: bool, accept_code: bool) 
     if accept_code and not fork:
         session.accept_code(folder)
     resolved = resolved_of(folder, accept_code=accept_code)
-    if not words:
-        return resolved
-    session.extend(folder, words)
-    return resolved_of(folder)
+    if not words or not session.extend(folder, words):
+        return resolved, False
+    return resolved_of(folder), True

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from rlvrlab.recipe.load import Resolved, vetted
+from rlvrlab.recipe.mistakes import Idle
 from rlvrlab.recipe.parse import flatten
 from rlvrlab.recipe.presets import Preset, Vetted
-from rlvrlab.registry import find
+from rlvrlab.registry import find, keys_of
 
 
 class Setting(NamedTuple):
@@ -46,12 +49,26 @@ def unusual(resolved: Resolved) -> list[str]:
         for key, (preset, (usual, low, high, source)) in _vetted(resolved).items()
         if not low <= given[key] <= high
     ]
+    outside += map(_without_effect, resolved.idle, repeat(resolved.recipe.phases))
     surgery = resolved.build("surgery")
     if surgery is None or surgery.resolves_conflicts or not surgery.conflict_threshold:
         return outside
     table = resolved.recipe.surgery or {}
     why = f"{table['type']} acts in every step, and only the record tells which pairs are below it"
     return [*outside, f"surgery.conflict_threshold = {surgery.conflict_threshold:g} changes no update: {why}"]
+
+
+def _without_effect(idle: Idle, phases: Sequence[str]) -> str:
+    """In words, that a table is that of a phase which does not run, and whose table may have been meant."""
+    kind, first, more = find("phase", idle.phase), idle.keys[0], len(idle.keys) - 1
+    having = [name for name in phases if first.split(".")[1] in keys_of(find("phase", name))]
+    alike = [name for name in having if find("phase", name).family == kind.family]
+    near = alike or [name for name in having if find("phase", name).online == kind.online]
+    has = f"and {more} more key{'s' * (more > 1)} of [{idle.phase}] have" if more else "has"
+    place = f" ({idle.place})" if idle.place else ""
+    meant = f"write {near[-1]}{first.removeprefix(idle.phase)} if that was meant, or " if near else ""
+    why = f"{idle.phase} is not in phases, which are {', '.join(phases)}"
+    return f'{first} {has} no effect{place}: {why}; {meant}add "{idle.phase}" to phases'
 
 
 def unnamed_env(resolved: Resolved) -> str:

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from rlvrlab import plain_files
 from rlvrlab.errors import LabError, RecipeError, UserError, near
-from rlvrlab.recipe.mistakes import IMPLIED, Report, badly_grown, contradictions
+from rlvrlab.recipe.mistakes import IMPLIED, Idle, Report, badly_grown, contradictions
 from rlvrlab.recipe.parse import MAX_BYTES, Tree, flatten, line_of, parse_overrides, place, read_toml
 from rlvrlab.recipe.presets import FAMILIES, PRESETS, Preset, Vetted
 from rlvrlab.recipe.schema import PLUGIN_TABLES, Recipe, instantiate
@@ -35,6 +35,8 @@ class Resolved:
     """Dotted key -> default, override, or the file's name."""
     folder: Path
     """Where `file.py:Class` plug-ins are looked up."""
+    idle: tuple[Idle, ...] = ()
+    """Tables of phases that do not run."""
 
     def build(self, kind: str) -> Any:
         """The plug-in of a table; None when the recipe leaves it to the phase."""
@@ -210,7 +212,7 @@ def resolve(
         report.problems += [f"{report.where(key, text)}: {text}" for key, text in wrong]
     if recipe is None or report.problems:
         raise RecipeError(sorted(report.problems, key=_line))
-    resolved = Resolved(recipe, origins, folder)
+    resolved = Resolved(recipe, origins, folder, report.idle(sorted(set(phases) - set(used))))
     every = {key: origins.get(key, "default") for key, _ in flatten(resolved.plain())}
     return replace(resolved, origins=every)
 

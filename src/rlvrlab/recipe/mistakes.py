@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
 IMPLIED = "by "
 """Begins the origin of a value that a plug-in has set."""
+
+
+class Idle(NamedTuple):
+    """The table of a phase that does not run."""
+
+    phase: str
+    place: str
+    """`mine.toml:12`, `override`, or nothing where no file is known."""
+    keys: tuple[str, ...]
 
 
 @dataclass
@@ -107,6 +116,21 @@ class Report:
         from rlvrlab.recipe.wording import Trials, Wording
 
         return Wording(self.where, self.sources, Trials(self.tree, self.attempt) if self.attempt else None)
+
+    def idle(self, phases: Sequence[str]) -> tuple[Idle, ...]:
+        """Those of these phases, which do not run, that somebody has set keys of here.
+
+        A file that is only built on may hold tables for others, and so may one whose phases are overridden.
+        """
+        here = {"override"}
+        if self.origins.get("phases") != "override":
+            here |= {Path(name).name for name in list(self.sources)[:1]}
+        found = []
+        for name in phases:
+            keys = tuple(key for key, by in self.origins.items() if key.startswith(f"{name}.") and by in here)
+            if keys:
+                found.append(Idle(name, self.where(keys[0]).removesuffix(keys[0]).rstrip(": "), keys))
+        return tuple(found)
 
     def where(self, key: str, text: str = "") -> str:
         """`recipes/mine.toml:12: rollout.n`, or the bare key when it is neither in a file nor an override.

@@ -27,6 +27,8 @@ Tree = dict[str, Any]
 _HEADER = re.compile(r"\s*\[{1,2}([^\[\]=,#]+)\]{1,2}\s*(?:#.*)?$")
 _AT = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
 QUOTES = "'\""
+TWICE = ("Cannot overwrite", "Cannot declare")
+"""What the parser says of a key and of a table that are there already."""
 _KEY = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*=")
 
 
@@ -50,6 +52,9 @@ def read_toml(path: Path) -> tuple[Tree, str]:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError as error:  # a NUL character in the path
         raise UserError(f"{path}: not TOML: {error}") from None
+    if path.suffix == ".py":
+        remedy = 'a recipe names what is in it, e.g. `reward.type = "FILE.py:NAME"`; `rlvr recipes` shows some'
+        raise UserError(f"{path}: is a Python file, not a recipe; {remedy}")
     return parse_toml(text, str(path)), text
 
 
@@ -78,6 +83,8 @@ def _not_toml(text: str, fault: str) -> str:
     lines = text.split("\n")
     number = int(found[1]) if found[1] else max([i for i, line in enumerate(lines, 1) if line.strip()], default=1)
     words = fault[: found.start()].strip()
+    if words.startswith(TWICE) and (twice := _twice(lines[:number])):
+        return f":{number}: {twice}"
     told = f":{number}: not TOML: {words[:1].lower()}{words[1:]}"
     key, equals, value = lines[number - 1].partition("=")
     value = value.strip().partition(" #")[0].rstrip()
@@ -94,7 +101,20 @@ def _not_toml(text: str, fault: str) -> str:
         if may_be and "\\" not in written and written != lines[number - 1] and _is_toml(written):
             left, _, right = written.partition("=")
             return f"{told}; {why}: {left.strip()} = {right.strip()}"
-    return f"{told}; look there and in the line before it"
+    return f"{told}; look there{' and in the line before it' if number > 1 else ''}"
+
+
+def _twice(lines: Sequence[str]) -> str:
+    """`env.high is there twice, first on line 3; leave one out`, of the lines up to the second; else empty."""
+    *above, last = lines
+    header, key = _HEADER.match(last), _KEY.match(last)
+    table = next((found[1].strip() for line in reversed(above) if (found := _HEADER.match(line))), "")
+    name = header[1].strip() if header else f"{table}.{key[1]}".strip(".") if key else ""
+    first = line_of("\n".join(above), name)
+    if not first:
+        return ""
+    remedy = "put all its keys below one header" if header else "leave one out"
+    return f"{f'[{name}]' if header else name} is there twice, first on line {first}; {remedy}"
 
 
 def _is_toml(line: str) -> bool:

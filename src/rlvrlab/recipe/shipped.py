@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvrlab.errors import UnknownName, UserError, suggestion
+from rlvrlab.errors import UserError, suggestion
 from rlvrlab.recipe.parse import Tree, flatten, place, read_toml
 from rlvrlab.recipe.schema import Recipe
 
@@ -152,7 +152,7 @@ def copy(name: str, folder: Path) -> list[Path]:
     """
     known = files()
     if name not in known:
-        raise UnknownName("recipe or study", name, known)
+        raise UserError(f"{name}: no such recipe or study{near_words(Path(name), known)}; `rlvr recipes` lists them")
     source = known[name]
     wanted = [source, *_beside(source)]
     targets = [folder / path.name for path in wanted]

@@ -6,6 +6,7 @@ Imported with the first mistake. What a value may have been meant as stands in r
 from __future__ import annotations
 
 import copy
+import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from rlvrlab.recipe.remedies import (
     words_of,
 )
 from rlvrlab.recipe.schema import PLUGIN_TABLES, sections
+from rlvrlab.registry import names
 
 OF_UNIONS = ("str", "list[str]")
 """What pydantic adds to the place of a value that may be of several types: the type that it tried."""
@@ -104,6 +106,15 @@ class Wording:
             key = (prefix + ".".join(str(part) for part in place_of if isinstance(part, str))).strip(".")
             if item["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 below = dict(flatten(item["input"], f"{key}.")) if isinstance(item["input"], dict) else {}
+                near = (
+                    difflib.get_close_matches(key, [*PLUGIN_TABLES, *sections(), *names("phase")], n=1)
+                    if len(below) > 1
+                    else []
+                )
+                if near:  # one line for the whole of a table whose name is mistyped
+                    has = f"its keys ({', '.join(leaf.removeprefix(f'{key}.') for leaf in below)}) are not read"
+                    yield f"{self.where(key)}: unknown table; {has}; did you mean [{near[0]}]?"
+                    continue
                 yield from (f"{self.where(leaf)}: unknown key{nearest_key(leaf, known)}" for leaf in below or [key])
             elif isinstance(more := item["input"], str) and MORE.fullmatch(more):
                 remedy = f"`rlvr train --resume RUN {key}={more}`; for a new one write {key}={more.lstrip('+')}"

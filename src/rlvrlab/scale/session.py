@@ -50,13 +50,16 @@ def accept_code(folder: Path) -> None:
     session.accept_code(folder)
 
 
-def extend(folder: Path, words: Sequence[str]) -> None:
-    """Change the recipe of a run that goes on, as `grpo.steps=+100` asks; verl's runs cannot be made longer."""
+def extend(folder: Path, words: Sequence[str]) -> bool:
+    """Change the recipe of a run that goes on, as `grpo.steps=+100` asks; verl's runs cannot be made longer.
+
+    False where that changes nothing.
+    """
     from rlvrlab.train import extension
 
     if on_verl(resolved_of(folder)):
         raise UserError(f"{folder}: was trained by verl, whose runs cannot be made longer; start a new run")
-    extension.extend(folder, words)
+    return extension.extend(folder, words)
 
 
 def resume(folder: Path, observe: Observer) -> Ended:

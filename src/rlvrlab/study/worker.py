@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,7 @@ def _resolved(folder: Path, home: Path, job: dict[str, Any]) -> Resolved:
         raise InfrastructureError(f"{folder.name}: {changed} changed since the trial was planned; run the study again")
     given = words({**job["settings"], **job["more"], **own})
     job["command"] = ["rlvr", "train", *map(shlex.quote, [str(recipe), *given])]
-    return load_recipe(recipe, given)
+    return replace(load_recipe(recipe, given), idle=())  # a study's settings are for arms of several phases
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:

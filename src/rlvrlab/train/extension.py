@@ -18,35 +18,42 @@ from rlvrlab.evals.hacks.signals import TRENDS, Trend
 from rlvrlab.recipe import Resolved
 from rlvrlab.recipe.load import Tables, load_changed
 from rlvrlab.recipe.parse import MORE, flatten, parse_overrides
-from rlvrlab.record.run import Run, read_metrics
+from rlvrlab.record.run import Run, read_info, read_metrics
 from rlvrlab.record.summary import accuracy_of
 from rlvrlab.rewards.total import is_control
 from rlvrlab.train import checkpoint, integrity, run_folder
 from rlvrlab.train.card import keep_card
 from rlvrlab.train.lab import build_lab
+from rlvrlab.train.loop import stops_early
 from rlvrlab.train.session import resolved_of
+from rlvrlab.train.state import State
 from rlvrlab.train.update import learning_rate
 
 FREE = ("eval.", "checkpoint.", "stop.")
 """Tables whose keys may change besides: none of them has a say in what a step does."""
 
 
-def extend(folder: Path, words: Sequence[str]) -> None:
+def extend(folder: Path, words: Sequence[str]) -> bool:
     """Change the recipe of a run folder as asked, or refuse with the reason; `resume` then does the work.
 
-    `grpo.steps=300` sets the length of the last phase, `grpo.steps=+100` adds to it.
+    `grpo.steps=300` sets the length of the last phase, `grpo.steps=+100` adds to it. False where the run has all of
+    that already (`grpo.steps=+0`): nothing is written then.
     """
     before = resolved_of(folder)
-    changes = _changes(before, words)
+    was = dict(flatten(before.plain()))
+    asked = _changes(before, words).items()
+    changes = {key: value for key, value in asked if key not in was or was[key] != value}
+    if not changes:
+        return False
     tables = {key: value for key, value in before.plain().items() if value is not None}
     after = load_changed(Tables(tables, dict(before.origins)), changes, before.folder)
+    _refuse_idle(folder, after)
     _check_schedule(before, after)
     run = Run.open(folder)
     try:
         integrity.refuse_edited(folder, "the run is made longer")
         end = _set_end_aside(folder, len(after.recipe.phases))
         keep_card(folder, len(after.recipe.phases))
-        was = dict(flatten(before.plain()))
         told = {key: {"from": was.get(key), "to": value} for key, value in changes.items()}
         text = ", ".join(f"{key} {one['from']} → {one['to']}" for key, one in told.items())
         run_folder.change_recipe(run, after, told, f"made longer: {text}", kind="extended")
@@ -56,6 +63,7 @@ def extend(folder: Path, words: Sequence[str]) -> None:
             _reopen(run, end, recipe.eval.every, control=is_control(after.build("reward")))
     finally:
         run.close()
+    return True
 
 
 def _changes(resolved: Resolved, words: Sequence[str]) -> dict[str, Any]:
@@ -75,6 +83,33 @@ def _changes(resolved: Resolved, words: Sequence[str]) -> dict[str, Any]:
     if last in resolved.recipe.phases[:-1]:
         raise UserError(f"{key}: the phase {last} comes more than once, so its end cannot be moved; start a new run")
     return changes
+
+
+def _refuse_idle(folder: Path, after: Resolved) -> None:
+    """Refuse for a finished run what would have ended where it did: the loop would train one step more to find out."""
+    name = after.recipe.phases[-1]
+    states = map(checkpoint.read_state, checkpoint.complete(folder / "checkpoints"))
+    end = next((state for state in states if state.phase >= len(after.recipe.phases)), None)
+    rows = read_metrics(folder)
+    if read_info(folder).get("status") != "finished" or not rows:
+        return
+    if name in (skipped := read_info(folder).get("skipped") or {}):
+        raise UserError(f"{name}.steps: the phase {name} was skipped ({skipped[name]}), so it cannot be made longer")
+    done, steps = rows[-1]["phase_step"], after.phase(name).steps
+    if rows[-1]["phase"] == name and done >= steps:
+        why = f"the run has had all {done} steps of {name}, and no key changes what is done"
+        raise UserError(f"{name}.steps={steps}: {why}; a run can only be made longer, e.g. {name}.steps=+100")
+    if end is None or end.unended is None:
+        return
+    if stops_early(after.recipe.stop, _evaluated(end.unended, rows[-1], after.recipe.eval.every)):
+        remedy = "switch off what has ended it: stop.target=null, stop.patience=0 or stop.no_signal_steps=0"
+        raise UserError(f"stop: has ended {name} after {done} steps and would again; {remedy}")
+
+
+def _evaluated(state: State, row: dict[str, Any], every: int) -> State:
+    """With the evaluation of its line of metrics, where a longer run would have made one at this step too."""
+    measured = accuracy_of(row)
+    return state.evaluated(measured["accuracy"]) if measured and every and state.phase_step % every == 0 else state
 
 
 def _check_schedule(before: Resolved, after: Resolved) -> None:
@@ -115,11 +150,9 @@ def _reopen(run: Run, end: Path, every: int, *, control: bool) -> None:
     state, rows = checkpoint.read_state(end).unended, read_metrics(run.folder)
     if state is None or not rows or rows[-1]["step"] != state.step:
         return
-    last = rows[-1]
-    measured = accuracy_of(last)
-    if measured and every and state.phase_step % every == 0:
-        state = state.evaluated(measured["accuracy"])
-    elif measured:
+    last, before = rows[-1], state
+    state = _evaluated(before, last, every)
+    if accuracy_of(last) and state is before:
         run.rewind(lambda number, _: number < len(rows), state.step)
         row = {key: value for key, value in last.items() if not key.startswith("val-") and key not in TRENDS}
         run.metrics(row | Trend(rows[:-1], control=control).metrics(row))
