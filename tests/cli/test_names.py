@@ -7,10 +7,9 @@ import os
 import time
 from pathlib import Path
 
-import click
 import pytest
 from click.shell_completion import ShellComplete
-from command_line import TINY, errors, inside, rlvr, tiny
+from command_line import TINY, errors, every_parameter, inside, rlvr, tiny
 
 from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunWord, run_folder
 from rlvrlab.cli.verbs import rlvr as program
@@ -94,21 +93,6 @@ def test_every_verb_finds_a_run_by_a_part_of_its_name(tmp_path, monkeypatch, cap
         assert found in told and "no run" not in told and "No such" not in told and "no such" not in told, (words, told)
         gone = ["nowhere_7" if word.startswith(("tin", "latest")) else word for word in words]
         assert inside(monkeypatch, capsys, *gone, folder=tmp_path).returncode != 0, gone
-
-
-def every_parameter() -> list[tuple[str, click.Parameter]]:
-    found: list[tuple[str, click.Parameter]] = []
-
-    def walk(command: click.Command, words: str) -> None:
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                walk(command.get_command(context, name), f"{words} {name}".strip())
-        else:
-            found.extend((words, parameter) for parameter in command.params)
-
-    walk(program, "")
-    return found
 
 
 def test_whatever_is_called_run_is_read_by_the_one_resolver() -> None:

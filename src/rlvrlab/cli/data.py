@@ -29,7 +29,7 @@ for verb in (prepare, audit, manifest, preview):
 @command.command("make")
 @click.argument("env")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--size", default=1000, show_default=True, help="How many problems.")
+@click.option("--size", default=1000, show_default=True, type=click.IntRange(1), help="How many problems.")
 @click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--levels", type=click.IntRange(1), help="Levels 1 … N, for environments with a key `levels`.")

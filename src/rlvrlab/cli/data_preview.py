@@ -18,7 +18,7 @@ from rlvrlab.types import Environment, Problem
 @click.command("preview")
 @click.argument("what", metavar="ENV|FILE")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--size", default=2, show_default=True, help="How many problems.")
+@click.option("--size", default=2, show_default=True, type=click.IntRange(1), help="How many problems.")
 @click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @AS_JSON

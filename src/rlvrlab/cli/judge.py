@@ -28,7 +28,7 @@ NOT_JUDGED = 3
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-p", "--problem", required=True, type=click.Path(path_type=Path), help="Task file (JSON) or folder.")
 @click.option("--cpu", "cpu_s", type=float, help="CPU seconds per test.")
-@click.option("--memory", "memory_mb", type=int, help="Megabytes of memory.")
+@click.option("--memory", "memory_mb", type=click.IntRange(1), help="Megabytes of memory.")
 @click.option("--hasty", is_flag=True, help="Leave the other tests out after one that ended the program.")
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
