@@ -87,7 +87,7 @@ def test_impossible_limits_are_refused_in_one_line(folder: Path, words: tuple[st
 
 
 def test_missing_files_are_named(folder: Path) -> None:
-    assert "No such file" in str(run(folder / "none.py", "-p", folder / "task.json").exception)
+    assert f"no such file in {folder}" in str(run(folder / "none.py", "-p", folder / "task.json").exception)
     (folder / "empty").mkdir()
     assert "no *.in files" in str(run(folder / "good.py", "-p", folder / "empty").exception)
     assert isinstance(run(folder / "good.py", "-p", folder / "task.json", "--isolation", "weak").exception, UserError)

@@ -89,9 +89,10 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     from rlvrlab.judge.judge import Judge
     from rlvrlab.train.credit.methods import credit_of
 
+    text = read_text(path)
     if problem is None:
         raise UserError(f"{path}: name its task with -p task.json, or give the folder of a run")
-    text, task = read_text(path), read_task(problem)
+    task = read_task(problem)
     with Judge() as judge:
         env = _Judged(judge, task, path.suffix in PROSE)
         asked = Problem(path.name, "file", "file", "")

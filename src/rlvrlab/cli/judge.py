@@ -119,7 +119,11 @@ def _program_text(path: Path) -> str:
 
 def read_text(path: Path) -> str:
     """The text of a file; bytes that are not UTF-8 become surrogates."""
+    from rlvrlab.envs.data_files import missing
+
     try:
         return plain_files.read_bytes(path).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise UserError(missing(path)) from None
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        raise UserError(f"{path}: {error.strerror}; name a file that can be read") from None

@@ -119,7 +119,7 @@ class RunWord(click.ParamType):  # type: ignore[type-arg]
 class RunName(RunWord):
     """A run in any spelling, as the path of its folder.
 
-    `at` allows RUN@STEP; `other` leaves a word that fits no run to the verb, which knows other things by name.
+    `at` allows RUN@STEP; `other` leaves what is there, and the name of a file that is not, to the verb.
     """
 
     def __init__(self, *, at: bool = False, other: bool = False) -> None:
@@ -133,8 +133,10 @@ class RunName(RunWord):
         word, mark, which = text.rpartition("@") if self._at else (text, "", "")
         if not mark:
             word, which = text, ""
-        found = find_run(word) if self._other and word != LATEST else run_folder(word)
-        return f"{found if found is not None else word}{mark}{which}"
+        found = find_run(word) if self._other and word != LATEST else None
+        if found is None and not (self._other and Path(word).suffix):
+            found = run_folder(word)
+        return f"{found or word}{mark}{which}"
 
 
 class RecipeName(click.ParamType):  # type: ignore[type-arg]

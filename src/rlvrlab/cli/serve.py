@@ -65,14 +65,8 @@ def command() -> None:
 @click.option(
     "--queue", default=256, show_default=True, type=click.IntRange(1), help="Jobs beyond which the answer is 429."
 )
-@click.option(
-    "--grace",
-    "grace_s",
-    default=20.0,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="Seconds to finish what runs when told to stop.",
-)
+@click.option("--grace", "grace_s", default=20.0, show_default=True, type=click.FloatRange(0),
+              help="Seconds to finish what runs when told to stop.")  # fmt: skip
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option(
     "--packages", default="", help="Packages every program may import: numpy,pandas. Tests' imports are seen."
