@@ -160,6 +160,26 @@ def test_a_file_is_no_run_and_a_run_no_environment(tmp_path, monkeypatch, capsys
         assert line.endswith(f"{word}: a run, not an environment; say `--run {word}`")
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["probe", "toy_countdwn"], "unknown recipe or env 'toy_countdwn'; did you mean 'toy_countdown'?"),
+        (["eval", "countdwn"], "unknown recipe or env 'countdwn'; did you mean 'countdown'?"),
+        (["eval", "tiny.tml"], "tiny.tml: no such file in HERE; did you mean 'tiny.toml'?"),
+        (["probe", "gone/quiz"], "gone/quiz: no such file and no folder HERE/gone"),
+        (["eval", "rows.jsonl"], "`answers path=rows.jsonl` is the one"),
+        (["data", "preview", "row.jsonl"], "row.jsonl: no such file in HERE; did you mean 'rows.jsonl'?"),
+        (["data", "prepare", "row.jsonl"], "row.jsonl: no such file in HERE; did you mean 'rows.jsonl'?"),
+        (["data", "make", "row.jsonl", "-o", "x.jsonl"], "row.jsonl: no such file in HERE"),
+    ],
+)
+def test_a_misspelt_recipe_or_file_is_no_unknown_environment(tmp_path, monkeypatch, capsys, words, says: str) -> None:
+    tiny(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+    assert says.replace("HERE", str(tmp_path)) in line
+
+
 def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, monkeypatch, capsys) -> None:
     rows = {
         row["name"]: row for row in json.loads(inside(monkeypatch, capsys, "recipes", "--json", folder=tmp_path).stdout)

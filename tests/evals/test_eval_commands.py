@@ -140,7 +140,7 @@ def test_a_run_before_and_after_training(run, monkeypatch, tmp_path: Path) -> No
         (("eval", *WORDS, "--run", "nowhere"), "no run 'nowhere'"),
         (("eval", "--resume", "nowhere"), "no evaluation folder"),
         (("compare", "nowhere", "elsewhere"), "no run 'nowhere'"),
-        (("rescore", "nowhere"), "no evaluation folder"),
+        (("rescore", "nowhere"), "no run 'nowhere'"),
         (("serve", "model", "./nowhere"), "no such folder"),
     ],
 )

@@ -11,6 +11,7 @@ from rlvrlab.cli.check import built
 from rlvrlab.cli.data_audit import audit, manifest
 from rlvrlab.cli.data_prepare import prepare
 from rlvrlab.cli.data_preview import preview
+from rlvrlab.cli.names import refuse_unknown
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import CountLines, print_json
 from rlvrlab.notes import counted, counting
@@ -52,6 +53,7 @@ def make(
     target = output or Path(f"{env}_{role}.jsonl")
     refuse_ending(target)
     refuse_taken(target)
+    refuse_unknown(env)
     shown = Console(stderr=True).status(f"making {size} problems of {env}")
     with shown, counting(CountLines().show), counted(f"{role} problems", size):
         problems = built("env", env, keys).problems(role, size, seed)

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from rlvrlab.cli.check import built
-from rlvrlab.cli.names import run_folder
+from rlvrlab.cli.names import refuse_unknown, run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
@@ -137,6 +137,7 @@ def _prepared(
     if preset is None and what in names("env"):
         return preparing.from_environment(what, built("env", what, keys), made, seed)  # type: ignore[arg-type]
     if preset is None:
+        refuse_unknown(what)
         raise UnknownName("data set, environment, file or run folder", what, [*PRESETS, *names("env")])
     if preset.folder_key:
         origin = origin or local_copy(what, preset)

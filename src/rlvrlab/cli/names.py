@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlvrlab.errors import UserError, first_few
+from rlvrlab.errors import UserError, first_few, suggestion
 
 RUNS = Path("experiments")
 """Where runs are looked for that are named without a folder."""
@@ -101,6 +101,23 @@ def study_folder(word: str, root: Path = RUNS) -> Path | None:
         names = ", ".join([*(str(folder) for folder in first[:SHOWN]), *(["…"] if len(first) > SHOWN else [])])
         raise UserError(f"{word!r} fits {len(first)} studies ({names}); give more of the name")
     return first[0] if first else None
+
+
+def refuse_unknown(what: str, *, recipes: bool = False) -> None:
+    """Who misspells a file, or one of the `recipes` that are allowed, is not told of an environment he never meant."""
+    from rlvrlab.envs.data_files import missing
+    from rlvrlab.recipe.shipped import recipe_names
+    from rlvrlab.registry import names
+
+    path, known = Path(what), names("env")
+    if what in known or ":" in what:
+        return
+    if (path.suffix or os.sep in what) and not path.exists():
+        raise UserError(missing(path))
+    if path.is_file() and path.suffix != ".py":
+        raise UserError(f"{what}: a file, not an environment; `answers path={what}` is the one that asks its rows")
+    if recipes and "did you mean" in (near := suggestion(what, [*known, *recipe_names()])):
+        raise UserError(f"unknown recipe or env {what!r}{near}")
 
 
 class RunWord(click.ParamType):  # type: ignore[type-arg]
