@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from rlvrlab.cli import main
+from rlvrlab.cli.verbs import rlvr as program
 
 RLVR = [sys.executable, "-c", "from rlvrlab.cli import main; main()"]
 TINY = """name = "tiny"
@@ -75,3 +77,18 @@ def errors(done: subprocess.CompletedProcess[str]) -> list[str]:
     lines = done.stderr.splitlines()
     assert lines and all(line.startswith("error: ") for line in lines), done.stderr
     return lines
+
+
+def every_parameter() -> list[tuple[str, click.Parameter]]:
+    found: list[tuple[str, click.Parameter]] = []
+
+    def walk(command: click.Command, words: str) -> None:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                walk(command.get_command(context, name), f"{words} {name}".strip())
+        else:
+            found.extend((words, parameter) for parameter in command.params)
+
+    walk(program, "")
+    return found

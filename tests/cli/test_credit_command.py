@@ -45,7 +45,10 @@ def test_each_line_of_a_solution_has_its_credit(solution, monkeypatch, capsys) -
     ("words", "says"),
     [
         (("solution.py",), "task.json"),
-        (("nothing.py", "-p", "task.json"), "No such file"),
+        (("solutoin.py",), "solutoin.py: no such file in "),
+        (("solutoin.py", "-p", "task.json"), "; did you mean 'solution.py'?"),
+        (("solution.py", "-p", "taks.json"), "; did you mean 'task.json'?"),
+        (("nosuch",), "no run 'nosuch' and no folder experiments/ here"),
         ((".",), "config.json"),
         (("solution.py", "-p", "task.json", "--segmentation", "lines"), "segmentation"),
     ],

@@ -7,10 +7,9 @@ import os
 import time
 from pathlib import Path
 
-import click
 import pytest
 from click.shell_completion import ShellComplete
-from command_line import TINY, errors, inside, rlvr, tiny
+from command_line import TINY, errors, every_parameter, inside, rlvr, tiny
 
 from rlvrlab.cli.names import RUN_AT, RUN_OR_OTHER, RunWord, run_folder
 from rlvrlab.cli.verbs import rlvr as program
@@ -96,21 +95,6 @@ def test_every_verb_finds_a_run_by_a_part_of_its_name(tmp_path, monkeypatch, cap
         assert inside(monkeypatch, capsys, *gone, folder=tmp_path).returncode != 0, gone
 
 
-def every_parameter() -> list[tuple[str, click.Parameter]]:
-    found: list[tuple[str, click.Parameter]] = []
-
-    def walk(command: click.Command, words: str) -> None:
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                walk(command.get_command(context, name), f"{words} {name}".strip())
-        else:
-            found.extend((words, parameter) for parameter in command.params)
-
-    walk(program, "")
-    return found
-
-
 def test_whatever_is_called_run_is_read_by_the_one_resolver() -> None:
     runs = [(words, p) for words, p in every_parameter() if p.name == "run" or "RUN" in (p.metavar or "")]
     assert len(runs) >= 7
@@ -174,6 +158,26 @@ def test_a_file_is_no_run_and_a_run_no_environment(tmp_path, monkeypatch, capsys
     for word in ("latest", "toy_1"):
         (line,) = errors(inside(monkeypatch, capsys, "eval", word, folder=tmp_path))
         assert line.endswith(f"{word}: a run, not an environment; say `--run {word}`")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["probe", "toy_countdwn"], "unknown recipe or env 'toy_countdwn'; did you mean 'toy_countdown'?"),
+        (["eval", "countdwn"], "unknown recipe or env 'countdwn'; did you mean 'countdown'?"),
+        (["eval", "tiny.tml"], "tiny.tml: no such file in HERE; did you mean 'tiny.toml'?"),
+        (["probe", "gone/quiz"], "gone/quiz: no such file and no folder HERE/gone"),
+        (["eval", "rows.jsonl"], "`answers path=rows.jsonl` is the one"),
+        (["data", "preview", "row.jsonl"], "row.jsonl: no such file in HERE; did you mean 'rows.jsonl'?"),
+        (["data", "prepare", "row.jsonl"], "row.jsonl: no such file in HERE; did you mean 'rows.jsonl'?"),
+        (["data", "make", "row.jsonl", "-o", "x.jsonl"], "row.jsonl: no such file in HERE"),
+    ],
+)
+def test_a_misspelt_recipe_or_file_is_no_unknown_environment(tmp_path, monkeypatch, capsys, words, says: str) -> None:
+    tiny(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    (line,) = errors(inside(monkeypatch, capsys, *words, folder=tmp_path))
+    assert says.replace("HERE", str(tmp_path)) in line
 
 
 def test_what_comes_along_is_listed_with_question_engine_and_needs(tmp_path, monkeypatch, capsys) -> None:

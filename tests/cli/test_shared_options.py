@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from command_line import errors, inside
+from command_line import errors, every_parameter, inside
 
 SERVED = {"servers", "model", "key_env", "completions", "concurrency", "timeout"}
 
@@ -25,6 +25,21 @@ def test_policies_are_named_alike(verb: str, shared: set[str]) -> None:
     assert {name: (there[name].opts, there[name].help, there[name].default) for name in shared} == {
         name: (here[name].opts, here[name].help, here[name].default) for name in shared
     }
+
+
+def test_every_whole_number_has_a_range() -> None:
+    numbers = [(words, one) for words, one in every_parameter() if isinstance(one.type, type(click.INT))]
+    assert len(numbers) > 40
+    without = [f"{words} {one.opts[0]}" for words, one in numbers if not isinstance(one.type, click.IntRange)]
+    assert {word.rpartition(" ")[2] for word in without} == {"--seed"}
+
+
+@pytest.mark.parametrize(("option", "value"), [("--take", "0"), ("--take", "-1"), ("-k", "-1"), ("--step", "-1")])
+def test_a_number_out_of_its_range_is_told_by_its_option(
+    monkeypatch, capsys, tmp_path, option: str, value: str
+) -> None:
+    [line] = errors(inside(monkeypatch, capsys, "credit", ".", option, value, folder=tmp_path))
+    assert f"'{option}': {value} is not in the range" in line
 
 
 @pytest.mark.parametrize("option", ["-o", "--output", "--folder"])

@@ -134,8 +134,10 @@ def test_the_defect_of_a_table_is_named_and_not_the_guess_that_failed(run, tmp_p
 
 def test_a_folder_that_is_no_run_is_not_shown_as_one(run, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
-    [told] = errors(run("show", "notes"))
-    assert "notes: not a run folder (no config.json)" in told
+    for words in (["show"], ["report"], ["eval", "--run"]):
+        [told] = errors(run(*words, "notes"))
+        assert told == "error: notes: not a run folder (no config.json); `rlvr runs` lists yours"
+    assert list((tmp_path / "notes").iterdir()) == []
 
 
 def test_a_recipe_is_copied_into_the_file_that_is_named(run, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -19,7 +20,7 @@ from rlvrlab.evals.protocol import Budget, eval_at_1, eval_at_budget
 from rlvrlab.evals.statistics import wilson
 from rlvrlab.rewards.binary import BinaryFormat
 from rlvrlab.rewards.partial import Partial
-from rlvrlab.types import Completion, Problem, Reward, RewardFunction, Verdict
+from rlvrlab.types import Completion, ErrorKind, Problem, Reward, RewardFunction, Verdict
 
 
 def sample(problem: str, number: int, accepted: bool | None, error: str, **facts) -> Sample:
@@ -51,6 +52,13 @@ def test_how_many_answers_ran_is_told_only_of_answers_that_are_run() -> None:
         run
     )
     assert set(card_columns(compared)) & {"exec_success_rate", "syntax_error_rate", "format_rate"} == {"format_rate"}
+
+
+def test_where_no_answer_has_the_demanded_form_nothing_is_said_of_those_that_have_it() -> None:
+    for kind, told in ((ErrorKind.FORMAT, False), (ErrorKind.WRONG_ANSWER, True)):
+        found = dataset_metrics([replace(one, accepted=False, error_type=kind) for one in SAMPLES])
+        words = list(metrics_table(found).columns[0].cells)
+        assert ("accuracy_given_format" in found) is told is ("accepted@1, of those" in words)
 
 
 def test_by_hand() -> None:

@@ -196,7 +196,7 @@ def test_what_probe_refuses(monkeypatch, capsys, tmp_path: Path) -> None:
 
     recipe = tiny(tmp_path).name
     assert "whose policy? give --run latest" in refused()
-    assert "at least 2 answers" in refused(recipe, "--n", "1")
+    assert "'--n': 1 is not in the range x>=2" in refused(recipe, "--n", "1")
     assert "give one of them" in refused(recipe, "--engine", "toy", "--server", "http://127.0.0.1:1")
     assert "--server too" in refused(recipe, "--model", "m")
     assert "no run 'nowhere'" in refused("--run", "nowhere")

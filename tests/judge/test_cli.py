@@ -80,14 +80,14 @@ def test_bad_problems_are_named(folder: Path, content: str, message: str) -> Non
     assert isinstance(result.exception, UserError) and message in str(result.exception)
 
 
-@pytest.mark.parametrize("words", [("--cpu", "nan"), ("--cpu", "-1"), ("--memory", "0")])
+@pytest.mark.parametrize("words", [("--cpu", "nan"), ("--cpu", "-1")])
 def test_impossible_limits_are_refused_in_one_line(folder: Path, words: tuple[str, str]) -> None:
     error = run(folder / "good.py", "-p", folder / "task.json", *words).exception
     assert isinstance(error, UserError) and str(error).startswith("--cpu, --memory: limits must be positive")
 
 
 def test_missing_files_are_named(folder: Path) -> None:
-    assert "No such file" in str(run(folder / "none.py", "-p", folder / "task.json").exception)
+    assert f"no such file in {folder}" in str(run(folder / "none.py", "-p", folder / "task.json").exception)
     (folder / "empty").mkdir()
     assert "no *.in files" in str(run(folder / "good.py", "-p", folder / "empty").exception)
     assert isinstance(run(folder / "good.py", "-p", folder / "task.json", "--isolation", "weak").exception, UserError)

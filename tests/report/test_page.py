@@ -131,10 +131,10 @@ def test_figures_are_drawn_when_asked_for_only(run_folder, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["{tmp}/nowhere"], "no such folder"),
+        (["{tmp}/nowhere"], "no run 'nowhere'"),
         (["{run}", "-o", "{tmp}"], "a folder; name the file"),
         (["{run}", "-o", "{run}/config.json/x.html"], "cannot be written"),
-        (["{run}", "{tmp}/nowhere"], "no such folder"),
+        (["{run}", "{tmp}/nowhere"], "no run 'nowhere'"),
     ],
 )
 def test_mistakes_are_one_line(run_folder, tmp_path, monkeypatch, capsys, words: list[str], told: str) -> None:

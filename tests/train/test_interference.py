@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 import runs
@@ -70,8 +71,9 @@ def test_the_verb_measures_a_checkpoint_and_leaves_tables_and_pictures(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("problems", "length", "words"), [(-1, 0.3, "--problems -1"), (6, 0.0, "--length 0.0"), (0, 0.3, "config.json")]
+    ("option", "value", "words"),
+    [("--problems", "-1", "x>=0"), ("--length", "0", "x>0"), ("--problems", "0", "config")],
 )
-def test_0_problems_are_all_of_them_and_fewer_are_a_mistake(problems: int, length: float, words: str, tmp_path) -> None:
-    with pytest.raises(LabError, match=words):
-        verb.callback(run=str(tmp_path), problems=problems, length=length, as_json=False)
+def test_0_problems_are_all_of_them_and_fewer_are_a_mistake(option: str, value: str, words: str, tmp_path) -> None:
+    with pytest.raises((LabError, click.BadParameter), match=words):
+        verb.main([str(tmp_path), option, value], standalone_mode=False)

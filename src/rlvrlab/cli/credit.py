@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ESTIMATORS = ("leave_one_out", "prefix", "tail", "shapley", "banzhaf", "bisect")
 INTERVENTIONS = ("delete", "truncate", "null", "reorder")
 """Interventions that need no policy."""
+SEGMENTATIONS = ("auto", "python", "sql", "turns", "text", "words")
 UNKNOWN, NO_STEP = "?", ""
 """Shown in place of a line's credit where it is unknown, and where the line belongs to no step."""
 BAR = 8
@@ -32,12 +33,13 @@ BAR = 8
 @click.command("credit", short_help="Show which lines of an answer earned its reward.")
 @click.argument("given", metavar="FILE|RUN", type=RUN_OR_OTHER)
 @click.option("-p", "--problem", type=click.Path(path_type=Path), help="Task of FILE, as for `rlvr judge`.")
-@click.option("--step", type=int, help="Step of RUN; default the last one recorded.")
-@click.option("--take", default=3, show_default=True, help="Different answers of RUN to show.")
+@click.option("--step", type=click.IntRange(0), help="Step of RUN; default the last one recorded.")
+@click.option("--take", default=3, show_default=True, type=click.IntRange(1), help="Different answers of RUN to show.")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="leave_one_out", show_default=True)
 @click.option("--intervention", multiple=True, type=click.Choice(INTERVENTIONS), default=("delete",), show_default=True)
-@click.option("-k", "budget", default=0, show_default=True, help="Steps examined per answer; 0 all.")
-@click.option("--segmentation", default="auto", show_default=True, help="auto, python, sql, turns, text or words.")
+@click.option("-k", "budget", default=0, show_default=True, type=click.IntRange(0),
+              help="Steps examined per answer; 0 all.")  # fmt: skip
+@click.option("--segmentation", type=click.Choice(SEGMENTATIONS), default="auto", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), help="Data of the heat map; RUN has analysis/credit.json.")
 @ACCEPT_CODE
 @AS_JSON
@@ -59,10 +61,7 @@ def command(
     from rlvrlab.record.files import place_in, write_json
 
     table = {"type": "counterfactual", "estimator": estimator, "intervention_types": list(intervention)}
-    try:
-        plugin = instantiate("credit", {**table, "counterfactual_k": budget, "segmentation": segmentation}, Path())
-    except ValueError:
-        raise UserError(f"segmentation {segmentation!r} or k {budget}: see `rlvr credit --help`") from None
+    plugin = instantiate("credit", {**table, "counterfactual_k": budget, "segmentation": segmentation}, Path())
     path = Path(given)
     if path.is_dir():
         output = output or place_in(path, "analysis") / "credit.json"
@@ -90,9 +89,10 @@ def _of_file(plugin: Any, path: Path, problem: Path | None) -> StepCredits:
     from rlvrlab.judge.judge import Judge
     from rlvrlab.train.credit.methods import credit_of
 
+    text = read_text(path)
     if problem is None:
         raise UserError(f"{path}: name its task with -p task.json, or give the folder of a run")
-    text, task = read_text(path), read_task(problem)
+    task = read_task(problem)
     with Judge() as judge:
         env = _Judged(judge, task, path.suffix in PROSE)
         asked = Problem(path.name, "file", "file", "")

@@ -11,6 +11,7 @@ from rlvrlab.cli.check import built
 from rlvrlab.cli.data_audit import audit, manifest
 from rlvrlab.cli.data_prepare import prepare
 from rlvrlab.cli.data_preview import preview
+from rlvrlab.cli.names import refuse_unknown
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import CountLines, print_json
 from rlvrlab.notes import counted, counting
@@ -29,7 +30,7 @@ for verb in (prepare, audit, manifest, preview):
 @command.command("make")
 @click.argument("env")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--size", default=1000, show_default=True, help="How many problems.")
+@click.option("--size", default=1000, show_default=True, type=click.IntRange(1), help="How many problems.")
 @click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--levels", type=click.IntRange(1), help="Levels 1 … N, for environments with a key `levels`.")
@@ -52,6 +53,7 @@ def make(
     target = output or Path(f"{env}_{role}.jsonl")
     refuse_ending(target)
     refuse_taken(target)
+    refuse_unknown(env)
     shown = Console(stderr=True).status(f"making {size} problems of {env}")
     with shown, counting(CountLines().show), counted(f"{role} problems", size):
         problems = built("env", env, keys).problems(role, size, seed)

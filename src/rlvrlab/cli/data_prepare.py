@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from rlvrlab.cli.check import built
-from rlvrlab.cli.names import run_folder
+from rlvrlab.cli.names import refuse_unknown, run_folder
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable
 from rlvrlab.errors import UnknownName, UserError
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 @click.option("--against", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="With --near: also what is like a problem of this prepared file; again for more.")  # fmt: skip
 @click.option("--to", type=click.Choice(["jsonl", "parquet", "trl"]), default="jsonl", show_default=True)
-@click.option("--size", type=int, help="Training problems to make [2000, or the set's]; a tenth of it dev and test.")
+@click.option("--size", type=click.IntRange(1),
+              help="Training problems to make [2000, or the set's]; a tenth of it dev and test.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, help="For problems that are made.")
 @click.option("--as", "shape", type=click.Choice(["sft", "preference"]), help="For a run folder: what to make of it.")
 @click.option("--by", type=click.Choice(["right", "score"]), default="right", show_default=True,
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 @click.option(
     "--margin", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Least gap, with --by score."
 )
-@click.option("--per-problem", default=4, show_default=True, help="For a run folder: rows per problem at most.")
+@click.option("--per-problem", default=4, show_default=True, type=click.IntRange(1),
+              help="For a run folder: rows per problem at most.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("data"), show_default=True)
 @AS_JSON
 def prepare(
@@ -135,6 +137,7 @@ def _prepared(
     if preset is None and what in names("env"):
         return preparing.from_environment(what, built("env", what, keys), made, seed)  # type: ignore[arg-type]
     if preset is None:
+        refuse_unknown(what)
         raise UnknownName("data set, environment, file or run folder", what, [*PRESETS, *names("env")])
     if preset.folder_key:
         origin = origin or local_copy(what, preset)

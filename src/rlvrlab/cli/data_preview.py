@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from rlvrlab.cli.check import built
+from rlvrlab.cli.names import refuse_unknown
 from rlvrlab.cli.options import AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table, telling_data
 from rlvrlab.types import Environment, Problem
@@ -18,7 +19,7 @@ from rlvrlab.types import Environment, Problem
 @click.command("preview")
 @click.argument("what", metavar="ENV|FILE")
 @click.argument("keys", nargs=-1, type=click.UNPROCESSED)
-@click.option("--size", default=2, show_default=True, help="How many problems.")
+@click.option("--size", default=2, show_default=True, type=click.IntRange(1), help="How many problems.")
 @click.option("--role", type=click.Choice(["train", "dev", "test"]), default="train", show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @AS_JSON
@@ -35,6 +36,7 @@ def preview(what: str, keys: tuple[str, ...], size: int, role: Any, seed: int, a
     if Path(what).is_file():
         _preview_file(Path(what), keys, size, role, seed, as_json)
         return
+    refuse_unknown(what)
     environment = built("env", what, keys)
     with telling_data():
         rows = [_seen(environment, problem) for problem in environment.problems(role, size, seed)]

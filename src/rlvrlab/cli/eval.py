@@ -186,6 +186,7 @@ def _protocol(request: dict[str, Any], subject: Subject) -> Protocol:
         temperature=request["temperature"],
         top_p=request["top_p"],
         tries=request["tries"] or 1,
+        dashes="--",
     )
 
 

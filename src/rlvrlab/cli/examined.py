@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlvrlab.cli.check import built
-from rlvrlab.cli.names import LATEST, find_run
+from rlvrlab.cli.names import LATEST, find_run, refuse_unknown
 from rlvrlab.cli.printing import printable
 from rlvrlab.errors import UserError
 from rlvrlab.evals.answering import AT_ONCE
@@ -91,8 +91,9 @@ def subject_of(what: str | None, words: Sequence[str], run: str | None, engine: 
         return replace(subject_of_recipe(resolved), engine_keys=own)
     if Path(what).is_dir():
         raise UserError(f"{what}: a folder, not an environment; --run takes one run, e.g. `--run {what}`")
-    if what not in names("env") and ".py:" not in what and find_run(what) is not None:
+    if what not in names("env") and not Path(what).suffix and find_run(what) is not None:
         raise UserError(f"{what}: a run, not an environment; say `--run {what}`")
+    refuse_unknown(what, recipes=True)
     of_engine = tuple(word for word in words if word.removeprefix("--").startswith("engine."))
     keys = tuple(word for word in words if word not in of_engine)
     resolved_run = resolved_of(split_run(run)[0]) if run else None

@@ -11,7 +11,7 @@ from rich.console import Console
 from rlvrlab.cli.names import RUN_AT
 from rlvrlab.cli.options import ACCEPT_CODE, AS_JSON
 from rlvrlab.cli.printing import print_json, printable, table
-from rlvrlab.errors import UserError, writing_to
+from rlvrlab.errors import writing_to
 from rlvrlab.shares import about, signed
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ TITLES = {
 
 @click.command("interference", short_help="Measure what a step on one skill does to the others.")
 @click.argument("run", type=RUN_AT, metavar="RUN[@CHECKPOINT]")
-@click.option("--problems", default=32, show_default=True, help="Training problems of each skill; 0 all.")
-@click.option("--length", default=0.3, show_default=True, help="Length of the step on each skill, in parameters.")
+@click.option("--problems", default=32, show_default=True, type=click.IntRange(0),
+              help="Training problems of each skill; 0 all.")  # fmt: skip
+@click.option("--length", default=0.3, show_default=True, type=click.FloatRange(0, min_open=True),
+              help="Length of the step on each skill, in parameters.")  # fmt: skip
 @ACCEPT_CODE
 @AS_JSON
 def command(run: str, problems: int, length: float, as_json: bool) -> None:
@@ -48,8 +50,6 @@ def command(run: str, problems: int, length: float, as_json: bool) -> None:
     from rlvrlab.record.final import split_run
     from rlvrlab.train.interference import interference_of
 
-    if length <= 0 or problems < 0:
-        raise UserError(f"--length {length} and --problems {problems}: need a length above 0, and 0 or more problems")
     folder, which = split_run(run)
     tables, figures = (place_in(folder, f"analysis/{below}") for below in ("tables", "figures"))
     found = interference_of(folder, which, length, problems)

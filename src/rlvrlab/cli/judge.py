@@ -28,7 +28,7 @@ NOT_JUDGED = 3
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-p", "--problem", required=True, type=click.Path(path_type=Path), help="Task file (JSON) or folder.")
 @click.option("--cpu", "cpu_s", type=float, help="CPU seconds per test.")
-@click.option("--memory", "memory_mb", type=int, help="Megabytes of memory.")
+@click.option("--memory", "memory_mb", type=click.IntRange(1), help="Megabytes of memory.")
 @click.option("--hasty", is_flag=True, help="Leave the other tests out after one that ended the program.")
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option("--allow-weak", is_flag=True, help="Accept a machine that cannot isolate.")
@@ -119,7 +119,11 @@ def _program_text(path: Path) -> str:
 
 def read_text(path: Path) -> str:
     """The text of a file; bytes that are not UTF-8 become surrogates."""
+    from rlvrlab.envs.data_files import missing
+
     try:
         return plain_files.read_bytes(path).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        raise UserError(missing(path)) from None
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        raise UserError(f"{path}: {error.strerror}; name a file that can be read") from None

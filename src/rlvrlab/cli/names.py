@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlvrlab.errors import UserError, first_few
+from rlvrlab.errors import UserError, first_few, suggestion
 
 RUNS = Path("experiments")
 """Where runs are looked for that are named without a folder."""
@@ -103,6 +103,23 @@ def study_folder(word: str, root: Path = RUNS) -> Path | None:
     return first[0] if first else None
 
 
+def refuse_unknown(what: str, *, recipes: bool = False) -> None:
+    """Who misspells a file, or one of the `recipes` that are allowed, is not told of an environment he never meant."""
+    from rlvrlab.envs.data_files import missing
+    from rlvrlab.recipe.shipped import recipe_names
+    from rlvrlab.registry import names
+
+    path, known = Path(what), names("env")
+    if what in known or ":" in what:
+        return
+    if (path.suffix or os.sep in what) and not path.exists():
+        raise UserError(missing(path))
+    if path.is_file() and path.suffix != ".py":
+        raise UserError(f"{what}: a file, not an environment; `answers path={what}` is the one that asks its rows")
+    if recipes and "did you mean" in (near := suggestion(what, [*known, *recipe_names()])):
+        raise UserError(f"unknown recipe or env {what!r}{near}")
+
+
 class RunWord(click.ParamType):  # type: ignore[type-arg]
     """A run as it was typed, for verbs with a --folder of their own, which call `run_folder`."""
 
@@ -119,7 +136,7 @@ class RunWord(click.ParamType):  # type: ignore[type-arg]
 class RunName(RunWord):
     """A run in any spelling, as the path of its folder.
 
-    `at` allows RUN@STEP; `other` leaves a word that fits no run to the verb, which knows other things by name.
+    `at` allows RUN@STEP; `other` leaves what is there, and the name of a file that is not, to the verb.
     """
 
     def __init__(self, *, at: bool = False, other: bool = False) -> None:
@@ -133,8 +150,10 @@ class RunName(RunWord):
         word, mark, which = text.rpartition("@") if self._at else (text, "", "")
         if not mark:
             word, which = text, ""
-        found = find_run(word) if self._other and word != LATEST else run_folder(word)
-        return f"{found if found is not None else word}{mark}{which}"
+        found = find_run(word) if self._other and word != LATEST else None
+        if found is None and not (self._other and Path(word).suffix):
+            found = run_folder(word)
+        return f"{found or word}{mark}{which}"
 
 
 class RecipeName(click.ParamType):  # type: ignore[type-arg]

@@ -13,7 +13,7 @@ from rich.text import Text
 from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, table
 from rlvrlab.cli.waiting import patient
-from rlvrlab.errors import UserError, writing_to
+from rlvrlab.errors import writing_to
 from rlvrlab.plain_files import refuse_taken
 from rlvrlab.registry import find
 from rlvrlab.shares import about, bracket, hundredths, percent
@@ -32,8 +32,8 @@ DOT = ["problem", "skill", "level", "accuracy", "variance", "useful"]
 
 @click.command("probe", short_help="Ask whether there is signal to train on.", cls=FreeWords)
 @examination(roles=("train", "dev"), role="train", logprobs=5)
-@click.option("--n", default=16, show_default=True, help="Answers per problem.")
-@click.option("--size", default=100, show_default=True, help="Problems.")
+@click.option("--n", default=16, show_default=True, type=click.IntRange(2), help="Answers per problem.")
+@click.option("--size", default=100, show_default=True, type=click.IntRange(1), help="Problems.")
 @click.option("--temperature", type=click.FloatRange(0, min_open=True), help="In place of the recipe's.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Folder for probe.json, scatter.svg and .csv, useful.jsonl."
@@ -58,8 +58,6 @@ def command(**options: Any) -> None:
     from rlvrlab.train.lab import shows_answers
 
     n, size, output = options["n"], options["size"], options["output"]
-    if n < 2 or size < 1:
-        raise UserError(f"--n {n} --size {size}: a variance needs at least 2 answers, a probe at least 1 problem")
     if output is not None:
         refuse_taken(output, empty_is_free=True)
     asked = subject_of(options["what"], options["words"], options["run"], options["engine"])

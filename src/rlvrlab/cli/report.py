@@ -39,12 +39,16 @@ def command(paths: tuple[str, ...], output: Path | None, figures: bool, page_onl
     rlvr report experiments/base_… experiments/changed_… -o comparison.html
     rlvr report evaluations/base evaluations/trained -o comparison.html
     """
+    from rlvrlab.record.run import no_run
     from rlvrlab.report.csv_tables import write_tables
     from rlvrlab.report.figures import available, write_figures
+    from rlvrlab.report.gather import kind_of
     from rlvrlab.report.page import page
     from rlvrlab.report.page_file import gathered_for, usual_page
 
     places = [Path(path) for path in paths]
+    for empty in (one for one in places if kind_of(one) == "empty"):  # a server shows it: a run may begin there
+        raise no_run(empty)
     if figures and not available():  # said before anything is written
         raise UserError("--figures: the package that draws them is not installed; `pip install 'rlvrlab[figures]'`")
     target = output or (usual_page(places[0]) if len(places) == 1 else Path("comparison.html"))

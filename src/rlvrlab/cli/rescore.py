@@ -22,7 +22,7 @@ Items = Iterator[tuple["Problem", Mapping[str, Any]]]
 
 @click.command("rescore", short_help="Judge stored answers again.")
 @click.argument("folder", metavar="RUN|EVALUATION", type=RUN_OR_OTHER)
-@click.option("--step", type=int, help="Of a run: only this step's rollouts.")
+@click.option("--step", type=click.IntRange(0), help="Of a run: only this step's rollouts.")
 @ACCEPT_CODE
 @AS_JSON
 def command(folder: str, step: int | None, as_json: bool) -> int:

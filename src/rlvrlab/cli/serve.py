@@ -53,19 +53,20 @@ def command() -> None:
 
 @command.command("judge")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address; others than this machine need a token.")
-@click.option("--port", default=8080, show_default=True, help="0 picks a free one.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 picks a free one.")
 @token_options("RLVR_JUDGE_TOKEN")
 @click.option(
     "--allow-host", multiple=True, metavar="NAME", help="A name of this machine that clients may use; again for more."
 )
-@click.option("--workers", type=int, help="Programs at once; default: one more than cores.")
+@click.option("--workers", type=click.IntRange(1), help="Programs at once; default: one more than cores.")
 @click.option("--servers", type=click.IntRange(1, 256), default=1, show_default=True,
               help="Judge servers behind this address: started while requests wait, ended when idle.")  # fmt: skip
 @click.option("--ray", "address", metavar="ADDRESS", help="Start them on a Ray cluster: auto or HOST:PORT.")
-@click.option("--queue", default=256, show_default=True, help="Jobs beyond which the answer is 429.")
 @click.option(
-    "--grace", "grace_s", default=20.0, show_default=True, help="Seconds to finish what runs when told to stop."
+    "--queue", default=256, show_default=True, type=click.IntRange(1), help="Jobs beyond which the answer is 429."
 )
+@click.option("--grace", "grace_s", default=20.0, show_default=True, type=click.FloatRange(0),
+              help="Seconds to finish what runs when told to stop.")  # fmt: skip
 @click.option("--isolation", help="landlock, bwrap or weak.")
 @click.option(
     "--packages", default="", help="Packages every program may import: numpy,pandas. Tests' imports are seen."
@@ -160,8 +161,16 @@ def _run_judge(
     "--allow-host", multiple=True, metavar="NAME", help="A name of this machine that clients may use; again for more."
 )
 @token_options("RLVR_MODEL_TOKEN")
-@click.option("--port", default=0, show_default=True, help="Of the first one, the others follow; 0 picks free ones.")
-@click.option("--wait", "wait_s", default=600.0, show_default=True, help="Seconds until all must answer.")
+@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65535),
+              help="Of the first one, the others follow; 0 picks free ones.")  # fmt: skip
+@click.option(
+    "--wait",
+    "wait_s",
+    default=600.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="Seconds until all must answer.",
+)
 @click.option("--announce", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Add the addresses to this list when ready; runs with engine.sampler=FILE use them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print addresses and model as one line of JSON when ready.")

@@ -15,7 +15,7 @@ from rlvrlab.cli.names import run_folder
 from rlvrlab.cli.options import AS_JSON, RUN
 from rlvrlab.cli.printing import print_json, printable, say, table
 from rlvrlab.cli.runs import COLOURS, share_of, steps_of, tokens_of, wide_console
-from rlvrlab.errors import RunError, UserError
+from rlvrlab.errors import RunError
 from rlvrlab.record.files import duration
 from rlvrlab.shares import share_words
 
@@ -63,11 +63,12 @@ def command(run: str, folder: Path, as_json: bool) -> None:
     rlvr show toy_countdown_20261115
     """
     from rlvrlab.cli.tables import metrics_table
+    from rlvrlab.record.run import no_run
     from rlvrlab.report.runs import kind_at, read_table, summarise_run
 
     place = run_folder(run, folder)
     if not kind_at(place) and not any((place / sign).exists() for sign in LEFT):
-        raise UserError(f"{place}: not a run folder (no config.json); `rlvr runs` lists yours")
+        raise no_run(place)
     entry = summarise_run(place)
     details = _details(place) if entry.kind == "run" else {}
     files = {name: words for name, words in FILES.items() if (place / name).exists()}

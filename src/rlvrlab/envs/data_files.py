@@ -100,9 +100,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Numbered rows, at least one."""
     ending = ending_of(path)
     if not path.is_file():
-        folder = path.absolute().parent
-        where = f"in {folder}{near_files(path)}" if folder.is_dir() else f"and no folder {folder}"
-        raise UserError(f"{path}: no such file {where}")
+        raise UserError(missing(path, is_data_file))
     read = {".parquet": _parquet_rows, ".csv": _csv_rows, ".json": _json_rows, ".jsonl": _jsonl_rows}
     empty = True
     for number, row in read[ending.removesuffix(".gz")](path):
@@ -114,10 +112,18 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
         raise UserError(f"{path}: no rows")
 
 
-def near_files(path: Path) -> str:
-    """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name."""
+def missing(path: Path, fits: Callable[[Path], bool] = Path.is_file) -> str:
+    """`parcel.csv: no such file in /data; did you mean 'parcels.csv'?`"""
     folder = path.absolute().parent
-    there = [one.name for one in folder.iterdir() if is_data_file(one)] if folder.is_dir() else []
+    where = f"in {folder}{near_files(path, fits)}" if folder.is_dir() else f"and no folder {folder}"
+    return f"{path}: no such file {where}"
+
+
+def near_files(path: Path, fits: Callable[[Path], bool] = is_data_file) -> str:
+    """`; did you mean 'parcels.csv'?` where the folder of a missing file has one of nearly its name that fits."""
+    folder = path.absolute().parent
+    there = [one.name for one in folder.iterdir() if fits(one)] if folder.is_dir() else []
+    there.sort(key=lambda name: (name.endswith(path.suffix), name))  # of one name with several endings, the same one
     names = {name.partition(".")[0]: name for name in there}  # without endings, which are alike for all
     near = difflib.get_close_matches(path.name.partition(".")[0], names, n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else ""

@@ -247,7 +247,8 @@ def _failures(judged: Sequence[Sample]) -> dict[str, float]:
     """Rates of errors, and accuracy among well-formed answers alone: a gain may be nothing but format."""
     formed = [s for s in judged if s.error_type not in (ErrorKind.FORMAT, ErrorKind.SYNTAX)]
     right = sum(s.accepted is True for s in formed)
-    out = {"format_rate": _share(len(formed), len(judged)), "accuracy_given_format": _share(right, len(formed))}
+    out = {"format_rate": _share(len(formed), len(judged))}
+    out |= {"accuracy_given_format": right / len(formed)} if formed else {}  # of none there is no share
     counts = Counter(s.error_type for s in judged)
     kinds = [str(kind) for kind in ErrorKind if kind not in (ErrorKind.NONE, *UNJUDGED)]
     return out | {f"{kind}_error_rate": _share(counts[kind], len(judged)) for kind in kinds}

@@ -138,28 +138,30 @@ def eval_at_budget(
 
 def named_protocol(
     name: str, *, max_tokens: int = MAX_NEW_TOKENS, n: int | None = None, ks: Sequence[int] = (), budget: str = "",
-    temperature: float | None = None, top_p: float = 1.0, tries: int = 1,
+    temperature: float | None = None, top_p: float = 1.0, tries: int = 1, dashes: str = "",
 ) -> Protocol:  # fmt: skip
     """The protocol that a user names `@1`, `@k` or `@budget`, with the settings that belong to it.
 
-    A setting of another protocol is refused: it would be asked for and not be there.
+    A setting of another protocol is refused: it would be asked for and not be there. `dashes` stand before a setting
+    where it is an option.
     """
     if name != "@budget" and budget:
-        raise UserError("budget belongs to protocol @budget")
+        raise UserError(f"{dashes}budget belongs to {dashes}protocol @budget")
     if name == "@1":
         wrong = [key for key, given in (("n", n), ("k", ks), ("temperature", temperature)) if given]
         wrong += ["top-p"] if top_p != 1 else []
         if wrong:
-            raise UserError(f"{wrong[0]}: @1 is one greedy answer; take protocol @k")
+            raise UserError(f"{dashes}{wrong[0]}: @1 is one greedy answer; take {dashes}protocol @k")
         return replace(eval_at_1(max_tokens), tries=tries)
     usual = 1.0 if temperature is None else temperature
     if name == "@k":
         n = n or USUAL_N
         return replace(eval_at_k(n, tuple(ks) or sorted({1, n}), usual, top_p, max_tokens), tries=tries)
     if name != "@budget":
-        raise UserError(f"protocol {name}: unknown; allowed: @1, @k, @budget")
+        raise UserError(f"{dashes}protocol {name}: unknown; allowed: @1, @k, @budget")
     kind, _, amount = budget.partition("=")
-    refusal = UserError(f"budget {budget!r}: write tokens=2000, judge_s=5 or wall_s=60")
+    said = f"{dashes}budget {budget}:" if budget else f"{dashes}protocol @budget needs {dashes}budget:"
+    refusal = UserError(f"{said} write {dashes}budget tokens=2000, judge_s=5 or wall_s=60")
     if kind not in get_args(Spent):
         raise refusal
     try:

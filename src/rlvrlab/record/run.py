@@ -197,13 +197,18 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = parsed(plain_files.read_text(path))
     except FileNotFoundError:
-        raise UserError(f"{folder}: not a run folder (no config.json); `ls experiments/` shows yours") from None
+        raise no_run(folder) from None
     except (ValueError, OSError) as error:
         raise RunError(f"{path}: cannot be read ({error}); {LOST}") from None
     if not isinstance(config, dict) or "schema" not in config:
         raise RunError(f"{path}: not a run's configuration; {LOST}")
     refuse_schema(config, SCHEMA, path)
     return config
+
+
+def no_run(folder: Path) -> UserError:
+    """What every verb says of a folder that no run has written."""
+    return UserError(f"{folder}: not a run folder (no config.json); `rlvr runs` lists yours")
 
 
 def config_sha256(config: dict[str, Any]) -> str:
