@@ -55,7 +55,7 @@ def test_how_many_answers_ran_is_told_only_of_answers_that_are_run() -> None:
 
 
 def test_where_no_answer_has_the_demanded_form_nothing_is_said_of_those_that_have_it() -> None:
-    for kind, told in ((ErrorKind.FORMAT, False), (ErrorKind.WRONG_ANSWER, True)):
+    for kind, told in ((ErrorKind.FORMAT, False), (ErrorKind("wrong_answer"), True)):
         found = dataset_metrics([replace(one, accepted=False, error_type=kind) for one in SAMPLES])
         words = list(metrics_table(found).columns[0].cells)
         assert ("accuracy_given_format" in found) is told is ("accepted@1, of those" in words)
