@@ -13,9 +13,15 @@ from rlvrlab.recipe.parse import parse_toml, read_toml
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[env]\nhigh = 20\n\nhigh = 20\n", "f.toml:4: env.high is there twice, first on line 2; leave one out"),
-        ("seed = 1\nseed = 2", "f.toml:2: seed is there twice, first on line 1; leave one out"),
-        ("[env]\na = 1\n[env]\n", "f.toml:3: [env] is there twice, first on line 1; put all its keys below one header"),
+        (
+            "[env]\nhigh = 20\n\nhigh = 20\n",
+            "f.toml:4: not TOML: env.high is there twice, first on line 2; leave one out",
+        ),
+        ("seed = 1\nseed = 2", "f.toml:2: not TOML: seed is there twice, first on line 1; leave one out"),
+        (
+            "[env]\na = 1\n[env]\n",
+            "f.toml:3: not TOML: [env] is there twice, first on line 1; put all its keys below one header",
+        ),
         ("quiz: what", "f.toml:1: not TOML: expected '=' after a key in a key/value pair; look there"),
     ],
 )

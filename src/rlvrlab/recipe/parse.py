@@ -84,7 +84,7 @@ def _not_toml(text: str, fault: str) -> str:
     number = int(found[1]) if found[1] else max([i for i, line in enumerate(lines, 1) if line.strip()], default=1)
     words = fault[: found.start()].strip()
     if words.startswith(TWICE) and (twice := _twice(lines[:number])):
-        return f":{number}: {twice}"
+        return f":{number}: not TOML: {twice}"
     told = f":{number}: not TOML: {words[:1].lower()}{words[1:]}"
     key, equals, value = lines[number - 1].partition("=")
     value = value.strip().partition(" #")[0].rstrip()
