@@ -126,7 +126,10 @@ def test_one_command_gives_one_folder_with_everything(run, tmp_path: Path) -> No
         ({"[protocol]": 'run = "experiments/x"\n[protocol]'}, "one of serve, servers and run"),
         ({"{prompt}": "prompt"}, "must hold {prompt} once"),
         ({'name = "mine"': 'name = "countdown"'}, "two are named 'countdown'"),
-        ({'"@k"]': '"@budget"]'}, "write tokens=2000"),
+        (
+            {'"@k"]': '"@budget"]'},
+            'plan.toml: protocol: protocol @budget needs budget: write budget = "tokens=2000", judge_s',
+        ),
         ({"n = 2\n": "n = 2\ntries = 2\n"}, "data.countdown: environment 'countdown' gives no feedback"),
         ({"n = 2\n": "n = 2\nk = [4]\n"}, "plan.toml: protocol.k: 4 of n = 2 answers; allowed: 1 to 2"),
         ({"n = 2\n": 'n = 2\nbudget = "tokens=100"\n'}, "protocol.budget: none of @1, @k takes it"),

@@ -161,7 +161,8 @@ def named_protocol(
         raise UserError(f"{dashes}protocol {name}: unknown; allowed: @1, @k, @budget")
     kind, _, amount = budget.partition("=")
     said = f"{dashes}budget {budget}:" if budget else f"{dashes}protocol @budget needs {dashes}budget:"
-    refusal = UserError(f"{said} write {dashes}budget tokens=2000, judge_s=5 or wall_s=60")
+    example = f"{dashes}budget tokens=2000" if dashes else 'budget = "tokens=2000"'
+    refusal = UserError(f"{said} write {example}, judge_s=5 or wall_s=60")
     if kind not in get_args(Spent):
         raise refusal
     try:
