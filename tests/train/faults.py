@@ -28,6 +28,7 @@ def on_change(act: Callable[[int], None]) -> None:
         if event in CHANGES or (event == "open" and args[2] & WRITING and not str(args[0]).startswith("/dev/")):
             act(next(numbers))
 
+    sys.dont_write_bytecode = True  # a module that is imported for the first time would be a change, and only once
     os.fsync = lambda descriptor: None  # kill −9 leaves the kernel's cache alone: syncing would only cost time
     sys.addaudithook(hook)
 
