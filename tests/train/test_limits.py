@@ -33,8 +33,8 @@ def env_of(seconds: dict[str, float], asked: list[str] | None = None) -> Any:
     return SimpleNamespace(gold=lambda p: "gold" if p.id in seconds else None, verify_many=verify_many)
 
 
-def answered(problem: Problem, seconds: float, correct: bool | None = True) -> Rollout:
-    return Rollout("r", "g", problem, (), Completion("", (), ()), verdict(seconds, correct), None)
+def answered(problem: Problem, seconds: float, correct: bool | None = True, text: str = "") -> Rollout:
+    return Rollout("r", "g", problem, (), Completion(text, (), ()), verdict(seconds, correct), None)
 
 
 def limits_of(limits: Limits, step: int) -> list[float | None]:
@@ -57,6 +57,27 @@ def test_accepted_answers_raise_it_for_the_steps_after(tmp_path: Path) -> None:
     assert limits_of(limits, 1) == [1.2, None, None], "wrong and unjudged answers teach nothing"
     limits.learn([answered(P[0], 0.01), answered(P[2], 0.02)], 1)
     assert limits_of(limits, 2) == [1.2, None, 0.5], "never lowered"
+
+
+def test_a_limit_taught_by_chance_is_given_up(tmp_path: Path) -> None:
+    limits = Limits(env_of({"b": 0.1}), tmp_path)
+    assert limits_of(limits, 0) == [None, 1.0, None]
+    lucky = [answered(problem, 0.3, text="guess") for problem in P]
+    limits.learn([*lucky, answered(P[2], 0.3, False, "another")], 0)
+    assert limits_of(limits, 1) == [3.0, 3.0, 3.0], "answers that never taught anything may be refused"
+    again = [answered(P[0], 0.3, False, "guess"), answered(P[1], 0.3, None, "guess"), answered(P[2], 0.3, text="guess")]
+    limits.learn(again, 1)
+    for known in (limits, Limits(env_of({}), tmp_path)):  # and as a run that was killed reads it
+        assert limits_of(known, 1) == [3.0, 3.0, 3.0], "the step itself is not judged by what it taught"
+        assert limits_of(known, 2) == [None, 3.0, 3.0], "refused later, unjudged later, right again"
+        known.learn([answered(P[0], 0.2, text="sure")], 2)
+        assert limits_of(known, 3) == [None, 3.0, 3.0], "once given up, the fixed limit stays"
+
+
+def test_an_answer_right_and_refused_in_one_step_teaches_nothing(tmp_path: Path) -> None:
+    limits = Limits(env_of({}), tmp_path)
+    limits.learn([answered(P[0], 0.3, text="guess"), answered(P[0], 0.3, False, "guess")], 0)
+    assert limits_of(limits, 1) == [None, None, None]
 
 
 def test_no_answer_is_out_of_time_by_the_limit_that_it_has_taught() -> None:

@@ -6,6 +6,9 @@ An answer that sleeps needs hardly any CPU time, so the wall limit that follows 
 Where the reward asks only whether an answer is right, the first test that a program does not survive is also its last:
 the others could not change the reward. Evaluations keep the fixed limit and run every test.
 
+An answer that taught a limit and is refused when it is given again was right by chance. Then nobody knows how long
+right answers take, and its problem is judged by the fixed limit from the next step on.
+
 artifacts/limits.jsonl holds every limit with the step it was learnt in; a step uses what was learnt before it. Times
 are measured, so they differ from one measurement to the next: a step that is made again after a kill reads what was
 written the first time, and goes on exactly.
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -37,14 +41,15 @@ class Limits:
         self.env, self._path, self._only_outcome = env, artifacts / FILE, only_outcome
         self._learnt: dict[str, list[tuple[int, float]]] = {}
         """By problem: (first step it holds for, seconds); 0 seconds where the reference told nothing."""
+        self._teachers: set[tuple[str, str]] = set()
+        """Problems, and hashes of the answers that have raised their limits."""
+        self._flaky: dict[str, int] = {}
+        """By problem: the step from which it has the fixed limit, because one of these answers was refused later."""
         self._closed: set[int] = set()
         """Steps whose accepted answers have been looked at."""
         mend_tail(self._path)
         for row in read_lines(self._path, {"step": int}):
-            if "problem" in row:
-                self._learnt.setdefault(row["problem"], []).append((row["step"], row["limit_s"]))
-            else:
-                self._closed.add(row["step"])
+            self._remember(row)
 
     def fitted(self, problems: Sequence[Problem], step: int) -> list[Problem]:
         """The problems with the limits that this step judges them by; references seen for the first time are run."""
@@ -52,23 +57,31 @@ class Limits:
             fresh = {p.id: p for p in problems if not any(s <= step for s, _ in self._learnt.get(p.id, ()))}
             gold = {name: text for name, p in fresh.items() if (text := self.env.gold(p)) is not None}
             verdicts = self.env.verify_many([(fresh[name], text) for name, text in gold.items()]) if gold else []
-        self._write([(step, name, limit_after(verdict)) for name, verdict in zip(gold, verdicts, strict=True)])
+        judged = zip(gold, verdicts, strict=True)
+        self._write([{"step": step, "problem": name, "limit_s": limit_after(verdict)} for name, verdict in judged])
         return [self._with_limit(problem, step) for problem in problems]
 
     def learn(self, rollouts: Sequence[Rollout], step: int) -> None:
-        """Raise the limits of problems that were solved more slowly than any answer before."""
+        """Raise the limits of problems that were solved more slowly than before; give up what chance has taught."""
         if step in self._closed:
             return
-        raised: dict[str, float] = {}
+        raised: dict[str, dict[str, Any]] = {}
+        refused: set[tuple[str, str]] = set()
         for rollout in rollouts:
-            limit, known = limit_after(rollout.verdict), self._learnt.get(rollout.problem.id, ())
-            if limit > max((raised.get(rollout.problem.id, 0.0), *(s for _, s in known))):
-                raised[rollout.problem.id] = limit
-        self._closed.add(step)
-        self._write([(step + 1, name, limit) for name, limit in raised.items()], closing=step)
+            name, answer = rollout.problem.id, _hash(rollout.completion.text)
+            limit, known = limit_after(rollout.verdict), self._learnt.get(name, ())
+            if rollout.verdict.correct is False:
+                refused.add((name, answer))
+            elif limit > max((raised[name]["limit_s"] if name in raised else 0.0, *(s for _, s in known))):
+                raised[name] = {"step": step + 1, "problem": name, "limit_s": limit, "answer": answer}
+        teachers = self._teachers | {(name, row["answer"]) for name, row in raised.items()}
+        chance = sorted({name for name, _ in teachers & refused} - set(self._flaky))
+        flaky = [{"step": step + 1, "problem": name, "flaky": True} for name in chance]
+        self._write([*raised.values(), *flaky, {"step": step, "closed": True}])
 
     def _with_limit(self, problem: Problem, step: int) -> Problem:
         known = max((limit for learnt, limit in self._learnt.get(problem.id, ()) if learnt <= step), default=0.0)
+        known = known if step < self._flaky.get(problem.id, step + 1) else 0.0
         meta = {
             **problem.meta,
             **({LIMIT: known} if known else {}),
@@ -76,13 +89,23 @@ class Limits:
         }
         return replace(problem, meta=meta) if meta != problem.meta else problem
 
-    def _write(self, learnt: Sequence[tuple[int, str, float]], closing: int | None = None) -> None:
-        rows: list[dict[str, Any]] = [{"step": step, "problem": name, "limit_s": limit} for step, name, limit in learnt]
-        rows += [] if closing is None else [{"step": closing, "closed": True}]
+    def _write(self, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
             append_rows(self._path, rows)
-        for step, name, limit in learnt:
-            self._learnt.setdefault(name, []).append((step, limit))
+        for row in rows:
+            self._remember(row)
+
+    def _remember(self, row: dict[str, Any]) -> None:
+        """A row of the file; those of a reference, and of older versions, name no answer."""
+        step, name = row["step"], row.get("problem")
+        if name is None:
+            self._closed.add(step)
+        elif row.get("flaky"):
+            self._flaky.setdefault(name, step)
+        else:
+            self._learnt.setdefault(name, []).append((step, row["limit_s"]))
+            if "answer" in row:
+                self._teachers.add((name, row["answer"]))
 
 
 def limit_after(verdict: Verdict) -> float:
@@ -92,3 +115,7 @@ def limit_after(verdict: Verdict) -> float:
         return 0.0
     asleep = WALL_FACTOR * verdict.cost.get("wall_s", 0.0) - WALL_SPARE_S
     return max(SHORTEST_S, ceil(10 * max(FACTOR * seconds, asleep)) / 10)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
