@@ -5,7 +5,8 @@
         --without "limit 10 s" "limit 1 s"                                                     (one GPU)
 
 Arms take turns step by step, in one process: no endless programs; some, with a fixed limit of 10 s and of 1 s; the
-same with learnt limits; and learnt limits in a pipeline of depth one. Each answer is its own program, so nothing comes
+same with learnt limits; and learnt limits in a pipeline of depth one, whose last step, which draws nothing any more, is
+never taken. Each answer is its own program, so nothing comes
 from the judge's cache. `ratio` is the median step beside that of the arm without endless programs. With --prompts the
 model answers the questions of that file: its answers are as long as they are in training.
 """
@@ -134,7 +135,7 @@ def main() -> None:
             folder.mkdir()
             given = {
                 "file": Path(__file__).resolve(), "problems": options.problems, "answers": options.answers,
-                "steps": options.steps + 1, "endless": options.endless, "model": options.model, "lora": options.lora,
+                "steps": options.steps + 2, "endless": options.endless, "model": options.model, "lora": options.lora,
                 "tokens": options.tokens, "micro_tokens": options.micro_tokens,
                 "chat": "true" if options.prompts else "false",
                 "prompts": options.prompts.resolve() if options.prompts else "",
