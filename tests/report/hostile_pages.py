@@ -73,7 +73,7 @@ def hostile_document() -> dict:
 def _answers(texts: list[str]) -> dict:
     count = len(texts)
     columns = {name: [0] * count for name in ("side", "skill", "error", "finish", "file", "turn", "tokens", "step")}
-    shown = ("problem", "prompt", "completion", "reference", "previous", "detail")
+    shown = ("problem", "prompt", "completion", "reference", "previous", "detail", "change")
     columns |= {name: list(range(count)) for name in shown}
     columns |= {"id": [t[:300] for t in texts], "reward": [0.5] * count, "correct": [1, 0, -1] * 3}
     columns |= {"flags": [[t[:60]] for t in texts], "parts": [-1] * count, "line": list(range(1, count + 1))}

@@ -88,10 +88,12 @@ def test_answers_lead_back_to_their_lines(records) -> None:
     assert len({len(column) for column in columns.values()}) == 1
     for i in range(0, len(columns["id"]), 7):
         row = line_of(records / "run", {"file": texts[columns["file"][i]], "line": columns["line"][i]})
-        assert row["completion"] == (texts[columns["completion"][i]] if columns["completion"][i] >= 0 else "")
+        said = row["answer" if texts[columns["file"][i]].endswith(".answers.jsonl") else "completion"]
+        assert said == (texts[columns["completion"][i]] if columns["completion"][i] >= 0 else "")
         assert columns["correct"][i] == {True: 1, False: 0, None: -1}[row["correct"]]
     sides = {texts[side] for side in columns["side"]}
-    assert "training" in sides and len(sides) == 2, "the run's own evaluation is there too"
+    cards = {"test, before training", "test, after sft", "test, after grpo"}
+    assert {"training", *cards} < sides and len(sides) == 5, "the run's own evaluation is there too"
 
 
 def test_pass_at_k_is_that_of_the_evaluation(records) -> None:

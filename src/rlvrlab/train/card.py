@@ -133,7 +133,8 @@ def _row(problem: Problem, turn: int, prompt: str, completion: Completion, verdi
     """One answer as it is kept: what was asked, what was answered, what the judge found."""
     found = {"correct": verdict.correct, "error": str(verdict.error), "detail": verdict.detail}
     tests = {"passed": verdict.passed, "total": verdict.total}
-    return {"problem": problem.id, "turn": turn, "prompt": prompt, "answer": completion.text, **found, **tests}
+    asked = {"problem": problem.id, "skill": problem.skill, "turn": turn, "prompt": prompt}
+    return {**asked, "answer": completion.text, **found, **tests}
 
 
 def _of(found: Evaluation, ids: Collection[str]) -> Evaluation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
@@ -10,6 +12,10 @@ from rlvrlab.report.reading import STRANGE, Fact, Section, as_table, number, pla
 from rlvrlab.report.run_record import RunRecord
 
 FOLDER = "analysis/cards/"
+
+
+BECAME = {1.0: "became right", 0.0: "became wrong"}
+"""What happened to the answer of a problem since its phase began, by its new outcome."""
 
 
 class CardRecord(NamedTuple):
@@ -56,6 +62,32 @@ def baseline(run: RunRecord) -> CardRecord | None:
     return next((card for card in cards_of(run) if card.order == 0 and card.outcomes), None)
 
 
+def origin_of(cards: Sequence[CardRecord], i: int) -> CardRecord | None:
+    """What a phase started from: the last card before its own that is no control arm; None before training."""
+    return next((card for card in reversed(cards[:i]) if not card.control), None)
+
+
+def sides(cards: Sequence[CardRecord]) -> list[str]:
+    """A name for the answers behind each card."""
+    phases = [card.phase for card in cards]
+    places = [f" ({card.order})" if phases.count(card.phase) > 1 else "" for card in cards]
+    return [
+        f"test, after {card.phase}{place}" if card.order else "test, before training"
+        for card, place in zip(cards, places, strict=True)
+    ]
+
+
+def answers_file(card: CardRecord) -> str:
+    """Where its answers are kept; those of older versions have none."""
+    return f"{card.file.removesuffix('.json')}.answers.jsonl"
+
+
+def became(origin: CardRecord, card: CardRecord, problem: str) -> str:
+    """What happened to the answer since the phase began; nothing where the verdict is the same, or one is missing."""
+    before, after = origin.outcomes.get(problem), card.outcomes.get(problem)
+    return "" if before is None or after is None or before == after else BECAME.get(after, "")
+
+
 def phases(run: RunRecord) -> Section | None:
     """Every phase before and after, with the paired difference; control arms are branches."""
     cards = [card for card in cards_of(run) if card.metrics]
@@ -65,7 +97,7 @@ def phases(run: RunRecord) -> Section | None:
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]
     cells = [[_measured(card, key) for card in cards] for key in keys]
     data = {"columns": columns, "rows": [key.replace("_", " ") for key in keys], "cells": cells,
-            "steps": [_step(cards, i) for i in range(1, len(cards))], **_said(run)}  # fmt: skip
+            "steps": [_step(run, cards, i) for i in range(1, len(cards))], **_said(run)}  # fmt: skip
     note = (
         "Test problems that nothing was tuned on, greedy, with 95 % intervals; differences are paired by problem, each "
         "by itself."
@@ -84,10 +116,9 @@ def _said(run: RunRecord) -> dict[str, list[str]]:
         return {"code": [], "earlier": []}
 
 
-def _step(cards: list[CardRecord], i: int) -> Fact:
+def _step(run: RunRecord, cards: list[CardRecord], i: int) -> Fact:
     """A phase against what it started from: the last card before it that is no control arm."""
-    after = cards[i]
-    origin = next((card for card in reversed(cards[:i]) if not card.control), None)
+    after, origin = cards[i], origin_of(cards, i)
     paired = change(origin, after) if origin else None
     told: Fact = {
         "name": after.phase,
@@ -100,6 +131,10 @@ def _step(cards: list[CardRecord], i: int) -> Fact:
     if paired is not None:
         told["difference"] = {key: rounded(getattr(paired, key)) for key in ("mean", "low", "high", "p")}
         told["difference"] |= {"verdict": paired.verdict, "problems": paired.problems}
+    if origin is not None and paired is not None:
+        moved = Counter(became(origin, after, problem) for problem in after.outcomes)
+        kept = (run.root / answers_file(after)).exists()
+        told["became"] = {"side": sides(cards)[i] if kept else "", **{words: moved[words] for words in BECAME.values()}}
     return told
 
 

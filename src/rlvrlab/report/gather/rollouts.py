@@ -9,6 +9,7 @@ from typing import Any
 
 from rlvrlab.data.rows import read_problems
 from rlvrlab.errors import LabError
+from rlvrlab.evals.answering import BLIND
 from rlvrlab.record.evaluation import PROBLEMS, SAMPLES
 from rlvrlab.record.run import rollout_files
 from rlvrlab.report.reading import STRANGE, Folder, Line, Section, rounded, section, words
@@ -19,12 +20,15 @@ CHARACTERS = 12_000_000
 """Length of all texts on a page together, so that it stays small however long answers are."""
 LONGEST = 20_000
 """Longest text that is shown in full; the rest is in the file it names."""
-COLUMNS = ("id", "side", "step", "problem", "skill", "prompt", "reference", "completion", "previous", "reward",
-           "correct", "error", "detail", "finish", "flags", "tokens", "turn", "parts", "file", "line")  # fmt: skip
+COLUMNS = ("id", "side", "step", "problem", "skill", "prompt", "reference", "completion", "previous", "change",
+           "reward", "correct", "error", "detail", "finish", "flags", "tokens", "turn", "parts", "file",
+           "line")  # fmt: skip
 Credited = tuple[dict[str, Any], str, int, int | None]
 """(what credit needs of a stored answer, its file, its line, its step)."""
 OF_CREDIT = ("id", "problem", "correct", "reward", "completion", "steps")
 _AS_TEXT = json.JSONEncoder(ensure_ascii=False, default=str).encode
+MENDED, MENDED_BLIND = "mended", "mended blind"
+"""What a right second try did; it was made because the first one failed, and was told why, or was told nothing."""
 SIGNS = {True: 1, False: 0, None: -1}
 
 
@@ -65,26 +69,33 @@ class Answers:
                 self.cut[self._index[shown]] = len(whole)
         return self._index[shown]
 
-    def add(self, row: dict[str, Any], file: str, line: int, side: str = "", step: int | None = None) -> None:
-        """Add one stored answer, of a training step or of an evaluation."""
+    def add(
+        self, row: dict[str, Any], file: str, line: int, side: str = "", step: int | None = None, change: str = ""
+    ) -> None:
+        """Add one stored answer, of a training step or of an evaluation; `change` is what became of the one before."""
         tokens, flags = row.get("tokens"), row.get("flags")
         count = row.get("gen_tokens", len(tokens) if isinstance(tokens, list) else None)
-        name = row.get("id") or f"{side}/{row.get('problem')}/{row.get('sample', 0)}"
-        correct = row.get("correct")
+        correct, turn = row.get("correct"), row.get("turn")
+        turn = turn if isinstance(turn, int) else 0
+        first = name_of(side, row.get("problem"), row.get("sample", 0))
+        if turn and correct is True:
+            change = MENDED_BLIND if turn == BLIND else MENDED
         values = {
-            "id": words(name, 300),
+            "id": words(row.get("id") or f"{first}{_try(turn)}", 300),
             "step": step,
             "reward": rounded(row.get("reward", row.get("score"))),
             "correct": SIGNS.get(correct, -1) if isinstance(correct, bool | None) else -1,
             "flags": [words(flag, 60) for flag in flags] if isinstance(flags, list) else [],
             "tokens": count if isinstance(count, int) else None,
-            "turn": row.get("turn") if isinstance(row.get("turn"), int) else 0,
+            "turn": turn,
+            "change": self.text(change),
             "side": self.text(side),
             "file": self.text(file),
             "line": line,
         }
-        for key in ("problem", "skill", "prompt", "reference", "completion", "previous", "error", "detail", "finish"):
+        for key in ("problem", "skill", "prompt", "reference", "completion", "error", "detail", "finish"):
             values[key] = self.text(row.get(key))
+        values["previous"] = self.text(row.get("previous") or (first if turn else None))
         parts = row.get("parts")
         values["parts"] = self.text(parts if isinstance(parts, dict) and parts else None)
         for key, column in self.columns.items():
@@ -159,6 +170,15 @@ def evaluation_answers(folder: Folder, answers: Answers, side: str, below: str =
         answers.add({"prompt": prompt, "reference": reference, **line.row}, name, line.number, side)
     if len(kept) > most:
         answers.notes.append(f"{side}: {most} of {len(kept)} answers are shown; all are in {name}.")
+
+
+def name_of(side: str, problem: Any, sample: Any = 0) -> str:
+    """The id on the page of a first answer that has none of its own."""
+    return words(f"{side}/{problem}/{sample}", 280)
+
+
+def _try(turn: int) -> str:
+    return "" if not turn else "/blind try" if turn == BLIND else f"/try {turn + 1}"
 
 
 def spread(count: int) -> Iterable[int]:

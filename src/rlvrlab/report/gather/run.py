@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvrlab.record.experiment import made_again
+from rlvrlab.report.gather.card_answers import card_answers
 from rlvrlab.report.gather.cards import phases
 from rlvrlab.report.gather.conflict import conflict
 from rlvrlab.report.gather.credit import credit, training_credit
@@ -25,6 +26,7 @@ def gather_run(path: Path) -> dict[str, Any]:
     folder, answers = run.folder, Answers()
     sides = evaluations_below(folder)
     shown_answers(sides, answers)
+    card_answers(run, answers)
     training_answers(folder, answers, "training")
     top = folder.attempt("overview", lambda: overview(run))
     named = {

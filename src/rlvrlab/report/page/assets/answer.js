@@ -209,7 +209,7 @@ function whiskers(svg, x, toY, point, stroke) {
 function phaseTable(steps) {
   const words = { higher: "better", lower: "worse" };
   return table(
-    ["phase", "started from", "before", "after", "difference, points", "95 % interval", "p", ""],
+    ["phase", "started from", "before", "after", "difference, points", "95 % interval", "p", "", "became right", "became wrong"],
     steps.map((one) => {
       const gap = one.difference;
       return [
@@ -221,7 +221,17 @@ function phaseTable(steps) {
         gap ? range(gap.low, gap.high, points) : "",
         gap ? chance(gap.p) : "",
         gap ? verdictMark(gap.verdict, words[gap.verdict] || "no difference shown") : "no pairs",
+        turnedOnes(one, "became right"),
+        turnedOnes(one, "became wrong"),
       ];
     }),
   );
+}
+
+// How many problems turned so, and where their answers can be read.
+function turnedOnes({ became }, change) {
+  if (!became) return "–";
+  const told = number(became[change]);
+  if (!became.side || !became[change] || !app.sections.rollouts) return told;
+  return h("a", { href: route("rollouts", { change, side: became.side, id: "" }), title: "read their answers" }, told);
 }

@@ -1,13 +1,14 @@
-// One answer in full, and another answer to the same prompt beside it.
+// One answer in full, and another answer to the same problem beside it.
 
 function others(all, i) {
   return all.alike(i).filter((one) => one !== i);
 }
 
-// The one to compare with: another side's answer, else the earliest step's.
+// The one to compare with: what the policy before answered, or the try that failed; else another side's or step's.
 function firstOther(all, i) {
   const found = others(all, i);
   return (
+    all.before(i) ??
     found.find((one) => all.side[one] !== all.side[i]) ??
     found.find((one) => all.step[one] !== all.step[i]) ??
     found.find((one) => all.completion[one] !== all.completion[i]) ??
@@ -31,8 +32,8 @@ function answerDetail(all, state, redraw) {
     redraw();
   };
   const words = alike.length
-    ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more on this prompt)`
-    : "no other answer to this prompt";
+    ? `${state.comparing ? "hide the other" : "compare"} (${number(alike.length)} more to this problem)`
+    : "no other answer to this problem";
   const toggle = button(words, turn, { "aria-pressed": String(state.comparing), disabled: !alike.length });
   const marks =
     other === null ? [null, null] : differences(all.text(all.completion[other]), all.text(all.completion[i]));
@@ -40,7 +41,9 @@ function answerDetail(all, state, redraw) {
     el("div.row.spread", el("code.id", all.id[i]), toggle),
     el("h4", "Prompt"),
     block(all, all.prompt[i]),
-    all.previous[i] >= 0 ? [el("h4", "Earlier turns"), block(all, all.previous[i])] : null,
+    all.previous[i] >= 0 && all.before(i) === undefined
+      ? el("p.note", "Follows an answer that is not on this page: ", el("code", all.text(all.previous[i])))
+      : null,
     h(
       "div",
       { className: other === null ? "" : "sides" },
@@ -77,7 +80,8 @@ function oneAnswer(all, i, marks, head) {
     all.finish[i] >= 0 ? el("span.pill", `ended: ${all.text(all.finish[i])}`) : null,
     known(all.tokens[i]) ? el("span.pill", `${number(all.tokens[i])} tokens`) : null,
     all.flags[i].map((flag) => el("span.pill.flag", `⚑ ${flag}`)),
-    all.turn[i] ? el("span.pill", `turn ${all.turn[i]}`) : null,
+    all.turn[i] ? el("span.pill", all.turn[i] < 0 ? "blind second try" : `try ${all.turn[i] + 1}`) : null,
+    all.change[i] >= 0 ? el("span.pill", `⇄ ${all.text(all.change[i])}`) : null,
   ];
   return el(
     "div.answer",

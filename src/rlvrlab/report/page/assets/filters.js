@@ -21,26 +21,31 @@ class Rollouts {
     return index >= 0 ? this.texts[index] : "";
   }
 
+  // In the order in which they come; `side` tells its own, from before training to after the last phase.
   names(column) {
-    return [...new Set(this[column])]
-      .filter((index) => index >= 0)
-      .map((index) => this.texts[index])
-      .sort();
+    const found = [...new Set(this[column])].filter((index) => index >= 0).map((index) => this.texts[index]);
+    return column === "side" ? found : found.sort();
   }
 
   flagNames() {
     return [...new Set(this.flags.flat())].sort();
   }
 
+  // A problem is one, however it was asked: a second try has another prompt than the first one.
   asked(i) {
-    return this.prompt[i] >= 0 ? this.prompt[i] : `p${this.problem[i]}`;
+    return this.problem[i] >= 0 ? this.problem[i] : `p${this.prompt[i]}`;
+  }
+
+  // The answer that this one is read against: of the policy before, or the try that failed; undefined where it is not here.
+  before(i) {
+    return this.previous[i] >= 0 ? this.places.get(this.texts[this.previous[i]]) : undefined;
   }
 
   alike(i) {
     return this.byProblem.get(this.asked(i));
   }
 
-  // 1 for answers to a prompt that was answered right here and wrong there: by another side or at another step.
+  // 1 for answers to a problem that was solved here and not there: by another side, at another step or by another try.
   turned() {
     const turned = new Uint8Array(this.size);
     for (const rows of this.byProblem.values()) {
@@ -48,7 +53,7 @@ class Rollouts {
         wrong = rows.some((i) => this.correct[i] === 0);
       if (!right || !wrong) continue;
       const first = rows[0],
-        moved = rows.some((i) => this.side[i] !== this.side[first] || this.step[i] !== this.step[first]);
+        moved = ["side", "step", "turn"].some((column) => rows.some((i) => this[column][i] !== this[column][first]));
       if (moved) for (const i of rows) turned[i] = 1;
     }
     return turned;
@@ -103,7 +108,8 @@ class Rollouts {
     const side = index("side"),
       skill = index("skill"),
       error = index("error"),
-      problem = index("problem");
+      problem = index("problem"),
+      change = index("change");
     const verdict = wanted.verdict in VERDICTS ? VERDICTS[wanted.verdict] : null;
     const words = (wanted.words || "").toLowerCase();
     const hits = words ? this.find(words) : null;
@@ -117,6 +123,7 @@ class Rollouts {
       if (skill !== null && this.skill[i] !== skill) continue;
       if (error !== null && this.error[i] !== error) continue;
       if (problem !== null && this.problem[i] !== problem) continue;
+      if (change !== null && this.change[i] !== change) continue;
       if (verdict !== null && this.correct[i] !== verdict) continue;
       if (from !== null && !(this.step[i] >= from)) continue;
       if (to !== null && !(this.step[i] <= to)) continue;

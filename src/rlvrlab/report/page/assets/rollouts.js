@@ -1,13 +1,13 @@
 // The browser of answers: filters above, a list that holds only what is seen, the answer beside it.
 
 const ROW = 46;
-const FILTERS = ["words", "side", "skill", "verdict", "error", "flag", "low", "high", "from", "to", "problem", "order"];
+const FILTERS = ["words", "side", "skill", "verdict", "change", "error", "flag", "low", "high", "from", "to", "problem", "order"];
 const SIGN = { 1: ["✓", "right"], 0: ["✕", "wrong"], "-1": ["?", "unjudged"] };
 const KEYS = [
   ["j or ↓", "next answer"],
   ["k or ↑", "previous answer"],
   ["/", "search"],
-  ["c", "compare with another answer to the same prompt"],
+  ["c", "compare with another answer to the same problem"],
   ["n", "the next one to compare with"],
   ["x", "clear all filters"],
   ["g, G", "first, last answer"],
@@ -148,7 +148,7 @@ function listRow(all, i, rows, place, chosen, pick) {
   const facts = dotted(
     known(all.step[i]) ? stepsTold(all, rows) : all.text(all.side[i]),
     rows.length > 1 ? `× ${rows.length}` : "",
-    all.flips[i] ? "⇄ flipped" : "",
+    all.change[i] >= 0 ? `⇄ ${all.text(all.change[i])}` : all.flips[i] ? "⇄ flipped" : "",
     all.text(all.skill[i]),
     all.flags[i].length ? `⚑ ${all.flags[i].join(", ")}` : "",
   );
@@ -181,7 +181,7 @@ function filterBar(all, state, apply) {
     act.changed();
   };
   const choice = (name, label, values, none = "any") => {
-    if (values.length < (name === "flag" || name === "order" ? 1 : 2)) return null;
+    if (values.length < (["flag", "order", "change"].includes(name) ? 1 : 2)) return null;
     const options = [["", none], ...values.map((value) => [value, value])];
     inputs[name] = selection({}, options, null, (value) => set(name, value));
     return el("label", el("span", label), inputs[name]);
@@ -218,6 +218,7 @@ function filterBar(all, state, apply) {
     choice("side", "from", all.names("side")),
     choice("skill", "skill", all.names("skill")),
     choice("verdict", "verdict", Object.keys(VERDICTS)),
+    choice("change", "change", all.names("change")),
     choice("error", "error", all.names("error")),
     choice("flag", "flag", all.flagNames()),
     span("reward", amount("low", "lowest reward", rewards, "any"), amount("high", "highest reward", rewards, "any")),
