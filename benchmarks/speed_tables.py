@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from typing import Any
 
 from measured import RESULTS, found, middle_of, table
@@ -13,6 +14,16 @@ def speed() -> list[str]:
     return in_short() + beside_trl() + eval_starts() + train_starts() + train_starts_on_h200() + on_h200()
 
 
+def endless_rows(name: str) -> list[dict[str, Any]]:
+    """Arms of benchmarks/endless.py; of a pipeline without its last step, which old files have and which draws nothing."""
+    rows = found(name)["rows"]
+    old = name in ("h200_endless", "h200_endless_2")
+    return [
+        {**row, "s_per_step": statistics.median(row["steps_s"][:-1])} if old and "lag 1" in row["arm"] else row
+        for row in rows
+    ]
+
+
 RUNS_OF_10M = ("training_10m_x86_6", "training_10m_x86_7", "training_10m_x86_8")
 
 
@@ -21,7 +32,7 @@ def in_short() -> list[str]:
     ten = [found(name)[0] for name in RUNS_OF_10M]
     [large], [busy] = found("training_135m_x86"), found("training_10m_busy_x86")
     start, start_before = found("eval_start")
-    [small], [_, learnt, lagging] = found("h200_training_135m_2"), found("h200_endless_2")["rows"]
+    [small], [_, learnt, lagging] = found("h200_training_135m_2"), endless_rows("h200_endless_2")
     commands = [found(f"h200_humaneval_{number}") for number in (6, 7, 8)]
     first, later = ([f"{runs[at]['command_s']:.1f} s" for runs in commands] for at in (0, 1))
     [first_of_all] = found("h200_first_answer_2")
@@ -42,7 +53,7 @@ def in_short() -> list[str]:
         ("first answer of `rlvr eval`, 135M", cores, f"{start['first_answer_s']:.1f} s",
          f"with Transformers: {start_before['first_answer_s']:.1f} s", "–", "`benchmarks/eval_start.py`"),
         ("GRPO step, 135M, 256 answers", card, f"{small['ours']['wall_s']:.3f} s", "–", "0.5 s", here),
-        ("GRPO step, 1.5B, 512 programs, 1 % endless", card, f"{learnt['s_per_step']:.2f} s", "–", "4 s", here),
+        ("GRPO step, 1.5B, 512 programs, 1 % endless, learnt limits", card, f"{learnt['s_per_step']:.2f} s", "–", "4 s", here),
         ("the same with `lag = 1`", card, f"{lagging['s_per_step']:.2f} s", "–", "3 s", here),
         ("HumanEval, 1.5B, first command on a machine", card, ", ".join(first), "–", "20 s: one of three missed", here),
         ("HumanEval, 1.5B, second command", card, ", ".join(later), "–", "20 s", here),
@@ -128,7 +139,7 @@ def on_h200() -> list[str]:
 def steps_on_h200() -> list[str]:
     """GRPO steps of two states of the code."""
     [small], [small_before] = found("h200_training_135m_2"), found("h200_training_135m")
-    large, large_before = found("h200_endless_2")["rows"], found("h200_endless")["rows"]
+    large, large_before = endless_rows("h200_endless_2"), endless_rows("h200_endless")
     ours, before = small["ours"], small_before["ours"]
     shown = {"sampling": "sample_s", "waiting": "waited_s", "scores": "score_s", "update": "update_s", "rest": "rest_s"}
     parts = ", ".join(f"{name} {{{key}:.2f}}" for name, key in shown.items())
