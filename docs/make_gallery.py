@@ -1,8 +1,8 @@
-"""Take docs/images/gallery/*.png from real runs of the toy policy, through the dashboard and Debian's chromium.
+"""Take docs/images/gallery/*.png from real runs of a toy policy and a tiny language model, with Debian's chromium.
 
     python docs/make_gallery.py [--runs FOLDER]
 
-FOLDER keeps the trainings, so that a second call only takes the pictures. Needs rlvrlab[figures] and playwright.
+FOLDER keeps the trainings, so that a second call only takes the pictures. Needs rlvrlab[hf,figures] and playwright.
 run_overview.png is not made here: it shows the run of `make quick`, see make_capture.py.
 """
 
@@ -144,6 +144,27 @@ def take_study(folder: Path) -> None:
         browser.close()
 
 
+def take_five_phases(folder: Path) -> None:
+    """Programs of a tiny language model: before and after GRPO, mended by a second try, and what statements earn."""
+    if not list((folder / "experiments").glob("five_phases_2*")):
+        words = ("name=five_phases", f"output_dir={folder / 'experiments'}", "record.rollouts=all", "--json")
+        rlvr("train", "studies/coding_five_phase/nano.toml", *words)
+    run, target = run_of(folder, "five_phases"), folder / "five_phases.html"
+    if not (run / "analysis/credit.json").exists():
+        rlvr("credit", str(run))
+    rlvr("report", str(run), "-o", str(target))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for name, filters in {
+            "became_right": "change=became+right&side=test,+after+grpo",
+            "mended": "change=mended",
+        }.items():
+            take(opened(browser, f"{target.as_uri()}#rollouts?{filters}"), name, "#rollouts", 620)
+        take(opened(browser, target.as_uri()), "phases", "#phases", 620)
+        take(opened(browser, target.as_uri()), "credit", "#credit", 620)
+        browser.close()
+
+
 def take_figures(folder: Path) -> None:
     """Paper figures, as they are written."""
     seeds = [run_of(folder, name) for name in ARMS]
@@ -164,6 +185,7 @@ def main() -> None:
         make_runs(folder)
         take_pages(folder)
         take_study(folder)
+        take_five_phases(folder)
         take_figures(folder)
 
 

@@ -74,6 +74,19 @@ def test_a_limit_taught_by_chance_is_given_up(tmp_path: Path) -> None:
         assert limits_of(known, 3) == [None, 3.0, 3.0], "once given up, the fixed limit stays"
 
 
+def test_the_same_program_among_other_words_is_the_same_answer(tmp_path: Path) -> None:
+    limits = Limits(env_of({}), tmp_path)
+    limits.learn([answered(P[0], 0.3, text="Here it is: guess")], 0)
+    assert limits_of(limits, 1) == [3.0, None, None]
+    refused = answered(P[0], 0.3, False, text="Sure: guess")
+    limits.learn([replace(refused, verdict=replace(refused.verdict, answer="guess"))], 1)
+    assert limits_of(limits, 2) == [3.0, None, None], "other programs"
+    for step, correct in ((2, True), (3, False)):
+        told = answered(P[1], 0.3, correct, text=f"{step}: guess")
+        limits.learn([replace(told, verdict=replace(told.verdict, answer="guess"))], step)
+    assert limits_of(limits, 4) == [3.0, None, None]
+
+
 def test_an_answer_right_and_refused_in_one_step_teaches_nothing(tmp_path: Path) -> None:
     limits = Limits(env_of({}), tmp_path)
     limits.learn([answered(P[0], 0.3, text="guess"), answered(P[0], 0.3, False, "guess")], 0)

@@ -42,7 +42,7 @@ class Limits:
         self._learnt: dict[str, list[tuple[int, float]]] = {}
         """By problem: (first step it holds for, seconds); 0 seconds where the reference told nothing."""
         self._teachers: set[tuple[str, str]] = set()
-        """Problems, and hashes of the answers that have raised their limits."""
+        """Problems, and hashes of the answers (of programs, as they were read) that have raised their limits."""
         self._flaky: dict[str, int] = {}
         """By problem: the step from which it has the fixed limit, because one of these answers was refused later."""
         self._closed: set[int] = set()
@@ -68,7 +68,7 @@ class Limits:
         raised: dict[str, dict[str, Any]] = {}
         refused: set[tuple[str, str]] = set()
         for rollout in rollouts:
-            name, answer = rollout.problem.id, _hash(rollout.completion.text)
+            name, answer = rollout.problem.id, _hash(rollout.verdict.answer or rollout.completion.text)
             limit, known = limit_after(rollout.verdict), self._learnt.get(name, ())
             if rollout.verdict.correct is False:
                 refused.add((name, answer))

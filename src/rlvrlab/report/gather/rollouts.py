@@ -108,7 +108,7 @@ class Answers:
         if not len(self):
             return None
         data = {"texts": self.texts, "cut": self.cut, "columns": self.columns, "notes": self.notes}
-        note = "j and k walk through the answers, / searches, c compares two answers to one prompt, ? shows all keys."
+        note = "j and k walk through the answers, / searches, c compares two answers to one problem, ? shows all keys."
         return section("rollouts", "rollouts", title, data, source, note)
 
 

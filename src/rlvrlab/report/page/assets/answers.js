@@ -102,7 +102,7 @@ function oneAnswer(all, i, marks, head) {
 
 function block(all, index, marks) {
   const text = all.text(index);
-  const body = marks
+  const body = marks && text
     ? marks.map(([line, same]) => h("span", { className: same ? "same" : "differs" }, `${line}\n`))
     : text || "(empty)";
   return el(
