@@ -15,7 +15,7 @@ def speed() -> list[str]:
 
 
 def endless_rows(name: str) -> list[dict[str, Any]]:
-    """Arms of benchmarks/endless.py; of a pipeline without its last step, which old files have and which draws nothing."""
+    """Arms of benchmarks/endless.py; a pipeline's without the last step of old files, which draws nothing."""
     rows = found(name)["rows"]
     old = name in ("h200_endless", "h200_endless_2")
     return [
@@ -53,7 +53,8 @@ def in_short() -> list[str]:
         ("first answer of `rlvr eval`, 135M", cores, f"{start['first_answer_s']:.1f} s",
          f"with Transformers: {start_before['first_answer_s']:.1f} s", "–", "`benchmarks/eval_start.py`"),
         ("GRPO step, 135M, 256 answers", card, f"{small['ours']['wall_s']:.3f} s", "–", "0.5 s", here),
-        ("GRPO step, 1.5B, 512 programs, 1 % endless, learnt limits", card, f"{learnt['s_per_step']:.2f} s", "–", "4 s", here),
+        ("GRPO step, 1.5B, 512 programs, 1 % endless, learnt limits", card, f"{learnt['s_per_step']:.2f} s", "–", "4 s",
+         here),
         ("the same with `lag = 1`", card, f"{lagging['s_per_step']:.2f} s", "–", "3 s", here),
         ("HumanEval, 1.5B, first command on a machine", card, ", ".join(first), "–", "20 s: one of three missed", here),
         ("HumanEval, 1.5B, second command", card, ", ".join(later), "–", "20 s", here),
