@@ -159,7 +159,7 @@ def take_five_phases(folder: Path) -> None:
             "became_right": "change=became+right&side=test,+after+grpo",
             "mended": "change=mended",
         }.items():
-            take(opened(browser, f"{target.as_uri()}#rollouts?{filters}"), name, "#rollouts", 620)
+            take(opened(browser, f"{target.as_uri()}#rollouts?{filters}"), name, "#rollouts .browser", 620)
         take(opened(browser, target.as_uri()), "phases", "#phases", 620)
         take(opened(browser, target.as_uri()), "credit", "#credit", 620)
         browser.close()

@@ -127,7 +127,7 @@ def test_a_click_on_what_became_right_reads_it_beside_what_was_wrong(tmp_path: P
     at = one.page
     at.locator("#phases table a").first.click()
     assert at.locator("#rollouts .count").inner_text().startswith("2 of 9 answers") and "became+right" in at.url
-    assert at.locator("#rollouts .item .second").first.inner_text().endswith("⇄ became right")
+    assert at.locator("#rollouts .item .second").first.inner_text().startswith("⇄ became right")
     beside = at.locator("#rollouts .detail pre").all_inner_texts()
     assert [text.strip() for text in beside] == ["solve b", "baseline says b", "sft says b"]
     at.locator("#rollouts label", has_text="change").locator("select").select_option("mended")

@@ -34,7 +34,7 @@ BAR = 8
 @click.argument("given", metavar="FILE|RUN", type=RUN_OR_OTHER)
 @click.option("-p", "--problem", type=click.Path(path_type=Path), help="Task of FILE, as for `rlvr judge`.")
 @click.option("--step", type=click.IntRange(0), help="Step of RUN; default the last one recorded.")
-@click.option("--take", default=3, show_default=True, type=click.IntRange(1), help="Different answers of RUN to show.")
+@click.option("--take", default=3, show_default=True, type=click.IntRange(1), help="Different answers of RUN to show, best first.")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="leave_one_out", show_default=True)
 @click.option("--intervention", multiple=True, type=click.Choice(INTERVENTIONS), default=("delete",), show_default=True)
 @click.option("-k", "budget", default=0, show_default=True, type=click.IntRange(0),
@@ -120,8 +120,9 @@ def _of_run(plugin: Any, folder: Path, step: int | None, take: int) -> StepCredi
         raise UserError(f"{folder}: no answers of step {chosen}; recorded: {min(recorded)} to {max(recorded)}")
     known = {problem.id: problem for problem in env.problems("train", data.train_size, data.seed)}
     rollouts: dict[tuple[str, str], Rollout] = {}
-    for row in read_lines(recorded[chosen], answers=True):
-        if row["reward"] is None or len(rollouts) >= take or (row["problem"], row["completion"]) in rollouts:
+    judged = [row for row in read_lines(recorded[chosen], answers=True) if row["reward"] is not None]
+    for row in sorted(judged, key=lambda row: -row["reward"]):  # what earned nothing has little to lose
+        if len(rollouts) >= take or (row["problem"], row["completion"]) in rollouts:
             continue
         stored = Problem(row["problem"], env.name, row["skill"], row["prompt"], row["reference"])
         verdict = Verdict(row["correct"], row["score"], ErrorKind(row["error"]), detail=row["detail"])

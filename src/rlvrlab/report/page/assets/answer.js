@@ -209,7 +209,7 @@ function whiskers(svg, x, toY, point, stroke) {
 function phaseTable(steps) {
   const words = { higher: "better", lower: "worse" };
   return table(
-    ["phase", "started from", "before", "after", "difference, points", "95 % interval", "p", "", "became right", "became wrong"],
+    ["phase", "started from", "before", "after", "difference, points [95 %]", "p", "", "became ✓ / ✕"],
     steps.map((one) => {
       const gap = one.difference;
       return [
@@ -217,21 +217,18 @@ function phaseTable(steps) {
         one.origin || "–",
         one.before ? sourced(percent(one.before.value), one.before.from) : "–",
         sourced(percent(one.after.value), one.after.from),
-        gap ? points(gap.mean) : "–",
-        gap ? range(gap.low, gap.high, points) : "",
+        gap ? `${points(gap.mean)} ${bracket(gap, points)}` : "–",
         gap ? chance(gap.p) : "",
-        gap ? verdictMark(gap.verdict, words[gap.verdict] || "no difference shown") : "no pairs",
-        turnedOnes(one, "became right"),
-        turnedOnes(one, "became wrong"),
+        gap ? verdictMark(gap.verdict, words[gap.verdict] || "not shown") : "no pairs",
+        one.became ? [turnedOnes(one.became, "became right"), " / ", turnedOnes(one.became, "became wrong")] : "–",
       ];
     }),
   );
 }
 
 // How many problems turned so, and where their answers can be read.
-function turnedOnes({ became }, change) {
-  if (!became) return "–";
+function turnedOnes(became, change) {
   const told = number(became[change]);
   if (!became.side || !became[change] || !app.sections.rollouts) return told;
-  return h("a", { href: route("rollouts", { change, side: became.side, id: "" }), title: "read their answers" }, told);
+  return h("a", { href: route("rollouts", { change, side: became.side }), title: `read what ${change}` }, told);
 }

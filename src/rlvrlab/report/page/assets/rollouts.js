@@ -146,9 +146,10 @@ function stepsTold(all, rows) {
 function listRow(all, i, rows, place, chosen, pick) {
   const [sign, word] = SIGN[all.correct[i]];
   const facts = dotted(
+    all.change[i] >= 0 ? `⇄ ${all.text(all.change[i])}` : "",
     known(all.step[i]) ? stepsTold(all, rows) : all.text(all.side[i]),
     rows.length > 1 ? `× ${rows.length}` : "",
-    all.change[i] >= 0 ? `⇄ ${all.text(all.change[i])}` : all.flips[i] ? "⇄ flipped" : "",
+    all.flips[i] && all.change[i] < 0 ? "⇄ flipped" : "",
     all.text(all.skill[i]),
     all.flags[i].length ? `⚑ ${all.flags[i].join(", ")}` : "",
   );
