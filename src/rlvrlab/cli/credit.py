@@ -34,7 +34,7 @@ BAR = 8
 @click.argument("given", metavar="FILE|RUN", type=RUN_OR_OTHER)
 @click.option("-p", "--problem", type=click.Path(path_type=Path), help="Task of FILE, as for `rlvr judge`.")
 @click.option("--step", type=click.IntRange(0), help="Step of RUN; default the last one recorded.")
-@click.option("--take", default=3, show_default=True, type=click.IntRange(1), help="Answers of RUN to show, best first.")
+@click.option("--take", default=3, show_default=True, type=click.IntRange(1), help="Answers of RUN, best first.")
 @click.option("--estimator", type=click.Choice(ESTIMATORS), default="leave_one_out", show_default=True)
 @click.option("--intervention", multiple=True, type=click.Choice(INTERVENTIONS), default=("delete",), show_default=True)
 @click.option("-k", "budget", default=0, show_default=True, type=click.IntRange(0),
