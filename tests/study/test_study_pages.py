@@ -79,6 +79,12 @@ def test_a_readme_is_short_and_leads_to_every_round(page: Path) -> None:
     assert [one.name for one in sorted(page.parent.glob("rounds/*")) if f"](rounds/{one.name}" not in text] == []
 
 
+@pytest.mark.parametrize("page", READMES, ids=named)
+def test_a_table_of_files_says_machine_and_minutes(page: Path) -> None:
+    heads = re.findall(r"^\| file \|.*$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(heads) <= {"| file | machine | minutes | what it is |"}
+
+
 @pytest.mark.parametrize("page", DECLARATIONS, ids=named)
 def test_a_page_beside_the_readme_is_a_declaration_without_results(page: Path) -> None:
     """What came out of it has a round of its own, or stands in the README, where every part is asked for."""
