@@ -35,8 +35,9 @@ CREDIT = """## Credit over code
 
 Failed programs of the same model on MBPP, with the statement that blame by execution (`credit.type = "trace"`) picks:
 there a program first differs in what it does from a right one to the same problem. {blamed} programs were blamed,
-{returns} of them for a `return` ([where blame lands](../studies/paper_a_credit_assignment/qwen_mbpp.md)); shown are the
-first {shown} by a hash, of short ones. A report shows the same for a run's own answers ([report](report.md))."""
+{returns} of them for a `return`
+([where blame lands](../studies/paper_a_credit_assignment/rounds/10_mbpp.md)); shown are the first
+{shown} by a hash, of short ones. A report shows the same for a run's own answers ([report](report.md))."""
 HELD = "../studies/npg_muse/rounds/11_three_new_seeds.md"
 GRAPHS = f"""Six NP-hard tasks on graphs of 4 to 9 nodes, [solver traces](graphs.md#solver-traces), seed 3 of
 [three]({HELD}): after SFT 30.8 % right, after GRPO 41.9.

@@ -97,10 +97,15 @@ def guards(exams: Exams, seed: int) -> str:
     return markdown(["guard − plain", "code and sql", "p (Holm)", "countdown"], rows)
 
 
+def same_problems(exams: Exams, others: Exams) -> None:
+    """Refuses two rounds that cannot be paired problem by problem."""
+    if exams.skills != others.skills:
+        raise SystemExit("the two rounds have other problems")
+
+
 def beside_turns(exams: Exams, turns: Exams) -> str:
     """The mixture against the untrained model and against each seed that was trained in turn, problem by problem."""
-    if exams.skills != turns.skills:
-        raise SystemExit("the two rounds have other problems")
+    same_problems(exams, turns)
     others = {"before": "base"} | {f"plain in turn, seed {seed}": f"plain_s{seed}" for seed in (0, 1)}
     rows = [
         [f"{AT_ONCE} − {told}"]

@@ -1,4 +1,4 @@
-"""The table of qwen_kinds.md: python studies/paper_a_credit_assignment/qwen_kinds.py
+"""The table of rounds/11_kinds_of_statements.md: python studies/paper_a_credit_assignment/qwen_kinds.py
 
 Reads results/qwen_kinds.csv, which is analysis/tables/credit_by_kind.csv of the run as it was written.
 """

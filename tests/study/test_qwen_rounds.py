@@ -17,6 +17,7 @@ import by_seed_tables  # noqa: E402
 import keep_plus  # noqa: E402
 import keep_qwen  # noqa: E402
 import published  # noqa: E402
+import qwen_matrix_tables  # noqa: E402
 import qwen_skills_tables  # noqa: E402
 import qwen_updates  # noqa: E402
 import qwen_where  # noqa: E402
@@ -78,6 +79,65 @@ def test_rounds_on_other_problems_are_not_compared(exams: Exams) -> None:
     other = Exams(ROOT / "studies/interference/results/qwen_skills_2.json")
     with pytest.raises(SystemExit, match="other problems"):
         qwen_skills_tables.beside_turns(exams, other)
+
+
+def staged(tmp_path: Path, right: dict[str, str]) -> Exams:
+    """Arms examined on four problems of each skill; `right` has three strings of marks, one after the other."""
+    skills = {data: [data] * 4 for data in qwen_skills_tables.SKILLS}
+    outcomes = {
+        data: {"greedy": {name: marks.split()[i] for name, marks in right.items()}} for i, data in enumerate(skills)
+    }
+    made = {"samples": 16, "against": [], "skills": skills, "arms": {name: {} for name in right}, "outcomes": outcomes}
+    (tmp_path / "kept.json").write_text(json.dumps(made))
+    return Exams(tmp_path / "kept.json")
+
+
+def test_a_cell_of_the_matrix_is_what_its_stage_alone_changed(tmp_path: Path) -> None:
+    exams = staged(tmp_path, {
+        "base": "0000 0000 0000", "code_s0": "1110 1000 0000", "code_s1": "1111 0000 0000",
+        "plain_after_sql_s0": "1100 1111 0000", "plain_s0": "1000 1110 1100", "plain_s1": "1111 1111 1111",
+    })  # fmt: skip
+    found = qwen_matrix_tables.cells(qwen_matrix_tables.Round("", exams, {"plain": "plain"}))
+    means = {place: one.mean for place, one in found.items()}
+    assert means == {
+        ("all", "mbpp", "mbpp", 0): 0.75, ("all", "mbpp", "sql", 0): 0.25, ("all", "mbpp", "countdown", 0): 0.0,
+        ("all", "mbpp", "mbpp", 1): 1.0, ("all", "mbpp", "sql", 1): 0.0, ("all", "mbpp", "countdown", 1): 0.0,
+        ("plain", "sql", "mbpp", 0): -0.25, ("plain", "sql", "sql", 0): 0.75, ("plain", "sql", "countdown", 0): 0.0,
+        ("plain", "countdown", "mbpp", 0): -0.25, ("plain", "countdown", "sql", 0): -0.25,
+        ("plain", "countdown", "countdown", 0): 0.5,
+    }, "seed 1 has no examination between its stages"  # fmt: skip
+    lines = qwen_matrix_tables.matrix(qwen_matrix_tables.Round("", exams, {"plain": "plain"})).splitlines()
+    assert lines[0].startswith("| arm | trained | code, seed 0 | code, seed 1 | sql, seed 0 |") and len(lines) == 5
+    assert lines[3].split(" | ")[3] == "–"
+
+
+def test_what_a_guard_learnt_and_what_was_lost_since_are_told_apart(tmp_path: Path) -> None:
+    turns = staged(tmp_path, {
+        "base": "1000 0000 0000", "code_s0": "1110 1111 0000",
+        "plain_after_sql_s0": "1100 1110 0000", "plain_s0": "1000 1000 1100",
+    })  # fmt: skip
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.mkdir(), second.mkdir()
+    at_once = staged(first, {"mixed_s0": "1000 1100 1111"})
+    plain, mixed = qwen_matrix_tables.learnt_and_kept(turns, at_once).splitlines()[2:]
+
+    def means(row: str) -> list[str]:
+        return [cell.split(" ")[0] for cell in row.strip("| ").split(" | ")]
+
+    assert means(plain) == ["plain", "1", "0", "+50.0", "+75.0", "+50.0", "+58.3", "−50.0", "−50.0", "−50.0"]
+    assert means(mixed) == ["mixed", "1", "0", "+0.0", "+50.0", "+100.0", "+50.0", "–", "–", "–"]
+    with pytest.raises(SystemExit, match="other problems"):
+        qwen_matrix_tables.learnt_and_kept(qwen_matrix_tables.rounds()[1].exams, at_once)
+
+
+def test_the_matrix_of_the_code_model_stands_on_its_page(capsys) -> None:
+    qwen_matrix_tables.main()
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    page = (ROOT / "studies/interference/rounds/09_code_model.md").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 50 and set(rows) <= set(page)
+    lifted = [one for place in qwen_matrix_tables.rounds() for key, one in qwen_matrix_tables.cells(place).items()
+              if key[1:3] == ("mbpp", "sql")]  # fmt: skip
+    assert len(lifted) == 5 and all(one.low > 0 for one in lifted), "programs lift SQL in five of five first stages"
 
 
 def test_updates_left_out_are_counted_by_their_norm(tmp_path, monkeypatch) -> None:

@@ -1,6 +1,7 @@
 """Every study's README says what was asked, how it is run again, what it took and on what, and what not to conclude.
 
-A study of several rounds tells each of them in a file of `rounds/` of the same parts, and its README stays short.
+A study of several rounds tells each of them in a file of `rounds/` of the same parts, and its README stays short. Any
+other page beside them is a declaration: it says what will count, and holds no table of results.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ READMES = sorted(path for path in (ROOT / "studies").glob("*/README.md") if path
 """`plans` are studies that nobody has run."""
 ROUNDS = sorted((ROOT / "studies").glob("*/rounds/*.md"))
 PAGES = [*READMES, *ROUNDS]
+DECLARATIONS = [
+    page for page in sorted((ROOT / "studies").glob("*/*.md")) if page not in READMES and page.parent.name != "plans"
+]
 LONGEST = 12_000
 """Bytes of a README: a reader who has never seen the project reads it in a few minutes."""
 PARTS = {
@@ -28,6 +32,9 @@ PARTS = {
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INTERVAL = re.compile(r"\[[-+−]\d+\.\d, [-+−]\d+\.\d\]")
+MEASURED = re.compile(r"^\|.*\[[-+−]?\d+\.\d+, .*\|$", re.MULTILINE)
+"""A row of a table with an interval in it."""
+DECLARED = re.compile(r"^# .*(declare|written before)", re.IGNORECASE)
 
 
 def named(path: Path) -> str:
@@ -72,7 +79,27 @@ def test_a_readme_is_short_and_leads_to_every_round(page: Path) -> None:
     assert [one.name for one in sorted(page.parent.glob("rounds/*")) if f"](rounds/{one.name}" not in text] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", READMES, ids=named)
+def test_a_table_of_files_says_machine_and_minutes(page: Path) -> None:
+    heads = re.findall(r"^\| file \|.*$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(heads) <= {"| file | machine | minutes | what it is |"}
+
+
+@pytest.mark.parametrize("page", DECLARATIONS, ids=named)
+def test_a_page_beside_the_readme_is_a_declaration_without_results(page: Path) -> None:
+    """What came out of it has a round of its own, or stands in the README, where every part is asked for."""
+    text = page.read_text(encoding="utf-8")
+    assert DECLARED.search(text), f"{named(page)} declares nothing: a page of results belongs to rounds/"
+    assert MEASURED.findall(text) == []
+
+
+def test_no_page_of_a_study_is_left_out() -> None:
+    """Files of `results` are printed by commands, and `plans` are studies that nobody has run."""
+    every = {page for page in (ROOT / "studies").rglob("*.md") if not {"results", "plans"} & set(page.parts)}
+    assert every == {*PAGES, *DECLARATIONS}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *DECLARATIONS], ids=named)
 def test_links_of_a_study_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
