@@ -9,7 +9,8 @@
 
 The words after `--` are given to Python, in the working directory. Only `rlvrlab` is imported from the other version: a
 benchmark is this tree's own, and has to work with both. Ratios are this version over the other, of each round's two
-runs: below 1 this version takes less. CPU seconds are those of the command and of all processes that it awaits.
+runs: below 1 this version takes less. CPU seconds are those of the command and of all processes that it awaits, with
+what a benchmark prepares: a command by itself (`-m rlvrlab …`) shows a small difference more clearly.
 """
 
 from __future__ import annotations
