@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +30,7 @@ LONG_S = 0.3
 
 def cores() -> int:
     """Those that this process may use, which may be fewer than the machine has: Slurm and `taskset` give some."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def default_size() -> int:
