@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-OWN = Path(__file__).parents[1] / "src"
+from turns import children_cpu_s, environment, in_turn, refuse_without_package, sources
+
 EVERY_S = 0.01
 EXAMINE = ["eval", "countdown", "--engine", "hf", "--size", "2", "--max-tokens", "16", "-o", "out"]
 TRAIN = ["train", "short.toml"]
@@ -45,21 +44,20 @@ def measured(source: Path, model: str, *, train: bool) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "short.toml").write_text(RECIPE, encoding="utf-8")
         awaited, words = ("experiments/*/logs/metrics.jsonl", b'"step": 1,') if train else ("out/samples.jsonl", b"\n")
-        before, began, first = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter(), 0.0
+        before, began, first = children_cpu_s(), time.perf_counter(), 0.0
         child = subprocess.Popen(
             [sys.executable, "-m", "rlvrlab", *(TRAIN if train else EXAMINE), f"engine.model={model}"],
-            env={**os.environ, "PYTHONPATH": str(source)}, cwd=place, stdout=subprocess.DEVNULL,
+            env=environment(source), cwd=place, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         while child.poll() is None:
             if not first and any(words in path.read_bytes() for path in Path(place).glob(awaited)):
                 first = time.perf_counter() - began
             time.sleep(EVERY_S)
-        took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        took, cpu = time.perf_counter() - began, children_cpu_s() - before
         if child.returncode or not first:
             raise SystemExit(f"the command failed with {child.returncode}")
         if train and not has_learnt(next(Path(place).glob(awaited))):
             raise SystemExit("the update had no group to learn from, so no gradient was made")
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     awaited = "first_step_s" if train else "first_answer_s"
     return {awaited: round(first, 2), "command_s": round(took, 2), "cpu_s": round(cpu, 2)}
 
@@ -79,12 +77,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     asked = parser.parse_args()
     model = str(Path(asked.model).resolve()) if Path(asked.model).is_dir() else asked.model
-    sources = {"this version": OWN} | ({"the other": asked.against.resolve()} if asked.against else {})
-    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in sources}
-    for _ in range(asked.rounds):
-        for name, source in sources.items():
-            rounds[name].append(measured(source, model, train=asked.train))
-    for name, rows in rounds.items():
+    folders = sources(asked.against)
+    for folder in folders.values():
+        refuse_without_package(folder)
+    rounds = in_turn(folders, asked.rounds, lambda name: measured(folders[name], model, train=asked.train))
+    for name in folders:
+        rows = [one[name] for one in rounds]
         medians: dict[str, Any] = {key: median(row[key] for row in rows) for key in rows[0]}
         print(json.dumps({"version": name, **medians, "rounds": rows}))
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+
+from turns import spinning
 
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.judge import Item, Judge
@@ -99,19 +99,6 @@ def programs(count: int) -> list[tuple[str, Item]]:
         task, program = makers[number // len(kinds) % len(makers)]()
         chosen.append((name, (task, f"{program}\n# {number}\n")))
     return chosen
-
-
-@contextmanager
-def spinning(count: int) -> Iterator[None]:
-    """So many processes that want a processor all the time."""
-    spinners = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        time.sleep(1 if count else 0)
-        yield
-    finally:
-        for spinner in spinners:
-            spinner.kill()
-            spinner.wait()
 
 
 def judged(items: list[tuple[str, Item]], load: int) -> tuple[list[str], float]:

@@ -49,7 +49,7 @@ def in_short() -> list[str]:
         ("GRPO step, 135M", cores, f"{large['ours']['wall_s']:.1f} s", _times(large), "2.5 times",
          "`benchmarks/training.py --sizes 135m`"),
         ("GRPO step, 10.6M, beside a busy process", cores, f"{busy['ours']['wall_s']:.1f} s", _times(busy),
-         "1.5 times", "`benchmarks/training.py --sizes 10m`"),
+         "1.5 times", "`benchmarks/training.py --sizes 10m --beside 1`"),
         ("first answer of `rlvr eval`, 135M", cores, f"{start['first_answer_s']:.1f} s",
          f"with Transformers: {start_before['first_answer_s']:.1f} s", "–", "`benchmarks/eval_start.py`"),
         ("GRPO step, 135M, 256 answers", card, f"{small['ours']['wall_s']:.3f} s", "–", "0.5 s", here),

@@ -1,11 +1,14 @@
 """A GRPO step here and in TRL: same model, prompts, answers per prompt, new tokens, LoRA, loss; turn and turn about.
 
     python benchmarks/training.py [--sizes 10m 135m] [--rounds 3] [--steps 4] [--threads N] [--json FILE]
+    python benchmarks/training.py --sizes 10m --beside 1                    (beside one busy process)
     python benchmarks/training.py --device cuda --sizes 135m --rows 256 --group 16 --tokens 128 --alone      (one GPU)
 
-Each side runs in a process of its own, in alternation; ratios of the rounds' medians first, then seconds and peak
-memory. Weights are random and no answer may end early, so both do the same work; KL is off (β = 0). TRL is skipped
-where it is missing, and nothing is fetched. Without --threads each side takes as many as it does for its users.
+Each side runs in a process of its own, in alternation, and every second round begins with the other side; ratios of the
+rounds' medians first, then seconds and peak memory. Weights are random and no answer may end early, so both do the same
+work; KL is off (β = 0). TRL is skipped where it is missing, and nothing is fetched. Without --threads each side takes
+as many as it does for its users. With --beside N, N processes spin from before the first side chooses its threads until
+the last one is done, and the JSON says how many.
 `phases` are two more steps of ours with a clock (and on a GPU a synchronisation) around each verb of the engine:
 sample, score, gradient, step, and the rest. `of_floor` is the time that reading the fewest bytes would take while
 sampling, at this machine's measured copy bandwidth, over the time taken.
@@ -26,6 +29,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from turns import in_turn, spinning
 
 SIZES = {
     "tiny": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -254,8 +259,9 @@ def compare(size: str, a: Any) -> dict[str, Any]:
     sides = ["ours", "trl"] if has_trl() and not a.alone else ["ours"]
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder), size)
-        rounds = [{side: in_child(side, Path(folder), a) for side in sides} for _ in range(a.rounds)]
-    found: dict[str, Any] = {"size": size, "rows": a.rows, "group": a.group, "tokens": a.tokens, "rounds": rounds}
+        rounds = in_turn(sides, a.rounds, lambda side: in_child(side, Path(folder), a))
+    asked = {name: getattr(a, name) for name in ("rows", "group", "tokens", "beside")}
+    found: dict[str, Any] = {"size": size, **asked, "rounds": rounds}
     if "trl" in sides:
         for name in ("wall_s", "cpu_s", "peak_mb"):
             ratios = [r["trl"][name] / r["ours"][name] for r in rounds]
@@ -278,11 +284,14 @@ def has_trl() -> bool:
 
 def main() -> None:
     """One side in a child, or the comparison."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", default=["10m", "135m"])
     parser.add_argument("--device", default="cpu")
     for name, default in (("rounds", 3), ("steps", 4), ("threads", 0), ("rows", 32), ("group", 8), ("tokens", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument(
+        "--beside", type=int, default=0, metavar="N", help="processes that spin meanwhile: a busy machine"
+    )
     parser.add_argument("--alone", action="store_true", help="without TRL, also where it is installed")
     parser.add_argument("--child")
     parser.add_argument("--folder", type=Path)
@@ -297,7 +306,8 @@ def main() -> None:
         return
     from rlvrlab.record.facts import machine, package_versions
 
-    found = [compare(size, a) for size in a.sizes]
+    with spinning(a.beside):
+        found = [compare(size, a) for size in a.sizes]
     for one in found:
         print(json.dumps({k: v for k, v in one.items() if k != "rounds"}))
     print(json.dumps({**machine(), **package_versions(), "load": os.getloadavg()[0], "threads": a.threads}))

@@ -77,11 +77,14 @@ def run(
     """
     from rlvrlab.cli.study_tables import Live
     from rlvrlab.study.launchers import launcher_of
+    from rlvrlab.study.launchers.base import too_many_threads
     from rlvrlab.study.run import Runner
 
     file, home = _found(study, folder)
     changes: dict[str, Any] = {"processes": processes, "address": address, "launcher": launcher}
     resources = file.study.resources.model_copy(update={k: v for k, v in changes.items() if v is not None})
+    for warning in file.placed(too_many_threads(resources)):
+        click.secho(printable(f"warning: {warning}"), fg="yellow", err=True)
     where = launcher_of(resources.launcher, resources)
     with Live(file.study.name, as_json) as live:
         runner = Runner(file, home, where, live.observe)

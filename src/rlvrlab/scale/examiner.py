@@ -11,7 +11,7 @@ from typing import Any
 from rlvrlab.errors import InfrastructureError, JudgeLost, LabError, UserError
 from rlvrlab.evals.answering import Ask
 from rlvrlab.evals.evaluate import judge_answers
-from rlvrlab.judge.fusion.addresses import WORKERS
+from rlvrlab.judge.workers.pool import WORKERS
 from rlvrlab.scale.code_version import code_version
 
 JUDGES = "2"

@@ -15,6 +15,7 @@ from rlvrlab.shares import hundredths
 from rlvrlab.study.board import Board
 from rlvrlab.study.chain import Trial
 from rlvrlab.study.contest import level
+from rlvrlab.study.launchers.base import too_many_threads
 from rlvrlab.study.load import StudyFile
 from rlvrlab.study.looks import level_of, rounds
 from rlvrlab.study.measures import is_cost, suite_of
@@ -89,7 +90,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     if problems:
         raise RecipeError(file.placed(problems))
     plan.stages += _confirmed(board, choices, seen, prices) + _final(board, choices, prices)
-    total, processes = plan.plain()["total"], file.study.resources.processes
+    total, processes = plan.plain()["total"], file.study.resources.at_once
     words = f"{total['new']} trials to run, {total['done']} done, {total['reused']} shared with an earlier stage"
     if cost and total["seconds"] is not None:
         seconds, at_once = duration(total["seconds"]), duration(total["seconds"] / processes)
@@ -97,6 +98,7 @@ def plan_study(file: StudyFile, folder: Path, *, cost: bool = True) -> Plan:
     last = "test problems are asked once, at the end; nothing is chosen from that"
     asked = [last] if plan.stages and plan.stages[-1].kind == FINAL else []
     noted = prices.notes if prices else []
+    plan.notes += file.placed(too_many_threads(file.study.resources))
     plan.notes += [words, *asked, *noted, *(f"{one}; `rlvr study run` refuses" for one in file.chosen_on_test())]
     return plan
 

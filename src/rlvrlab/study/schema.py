@@ -120,6 +120,18 @@ class Resources(Section):
     slurm: dict[str, Any] = Field(default_factory=dict, description="submitit parameters, e.g. slurm_partition")
     cluster: Literal["slurm", "local", "debug"] = Field("slurm", description="submitit's executor")
 
+    @property
+    def here(self) -> bool:
+        """Do all trials run on this machine?"""
+        elsewhere = {"local": False, "ray": self.address is not None, "slurm": self.cluster == "slurm"}
+        return not elsewhere[self.launcher]
+
+    @property
+    def at_once(self) -> int:
+        """Trials that may run at once; the local launcher has no more than its GPUs are enough for."""
+        fitting = len(self.gpu_ids) // self.gpus if self.launcher == "local" and self.gpus else self.processes
+        return max(1, min(self.processes, fitting))
+
 
 class Study(Section):
     """A chain of comparisons: the whole study file."""

@@ -24,15 +24,14 @@ _starting = threading.Lock()
 
 def shared_judge(every_test: bool = True) -> Judge:
     """The judge; without `every_test` a test that ended the program is the last, and the pass ratio a lower bound."""
-    from rlvrlab.judge.fusion.addresses import client_from_environment, workers_from_environment
+    from rlvrlab.judge.fusion.addresses import client_from_environment
     from rlvrlab.judge.judge import Judge
 
     key = os.getpid(), every_test
     with _starting:
         if key not in _judges:
             remote = client_from_environment(every_test=every_test)
-            workers = workers_from_environment()
-            _judges[key] = Judge(workers=workers, every_test=every_test, remote=remote)
+            _judges[key] = Judge(every_test=every_test, remote=remote)
         return _judges[key]
 
 

@@ -4,7 +4,7 @@ RLVR_JUDGE         addresses of `rlvr serve judge` (or SandboxFusion) servers, s
 RLVR_JUDGE_TOKEN   their token
 RLVR_JUDGE_WAIT_S  how long to wait for one to answer before the run stops [120]
 RLVR_JUDGE_PLAIN   1: let a plain SandboxFusion judge assert code too, which answers can forge (plain_sandbox.py)
-RLVR_JUDGE_WORKERS programs judged at once, where they are judged here [one more than cores]
+RLVR_JUDGE_WORKERS programs judged at once, where they are judged here [one more than cores] (workers/pool.py)
 
 A variable and no recipe key: where a verdict is made does not change it, and every process of a run inherits it.
 """
@@ -17,9 +17,8 @@ from collections.abc import Sequence
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.fusion.client import FusionClient
-from rlvrlab.judge.workers.pool import default_size
 
-ADDRESSES, TOKEN, WAIT, WORKERS = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S", "RLVR_JUDGE_WORKERS"
+ADDRESSES, TOKEN, WAIT = "RLVR_JUDGE", "RLVR_JUDGE_TOKEN", "RLVR_JUDGE_WAIT_S"
 PLAIN = "RLVR_JUDGE_PLAIN"
 
 
@@ -37,14 +36,6 @@ def client_from_environment(*, every_test: bool) -> FusionClient | None:
         raise UserError(f"{WAIT}={text}: a number of seconds above 0 is needed")
     token, plain = os.environ.get(TOKEN) or None, os.environ.get(PLAIN) == "1"
     return FusionClient(addresses, token, give_up_s=wait_s, every_test=every_test, plain_sandbox=plain)
-
-
-def workers_from_environment() -> int:
-    """How many programs this process judges at once; processes that share a machine each get less."""
-    text = os.environ.get(WORKERS) or str(default_size())
-    if not text.isdecimal() or int(text) < 1:
-        raise UserError(f"{WORKERS}={text}: a whole number above 0 is needed")
-    return int(text)
 
 
 def judge_at(addresses: Sequence[str], plain_sandbox: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Workers, one more than there are cores; a dead one is replaced before the next job.
+"""Workers, one more than there are cores unless said otherwise; a dead one is replaced before the next job.
 
 A job that takes long lends its place to another, so that endless programs do not hold up the others: they go on beside
 them, and at most as many as there are places.
@@ -12,22 +12,36 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from rlvrlab.errors import UserError
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
+WORKERS = "RLVR_JUDGE_WORKERS"
 LONG_S = 0.3
 """A job that has run for this time lends its place."""
 
 
+def cores() -> int:
+    """Those that this process may use, which may be fewer than the machine has: Slurm and `taskset` give some."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
 def default_size() -> int:
-    """One worker more than cores: while one hands its result over, another runs."""
-    return (os.cpu_count() or 1) + 1
+    """RLVR_JUDGE_WORKERS, or one worker more than cores: while one hands its result over, another runs.
+
+    Processes that share a machine, such as the trials of a study, each get less by that variable.
+    """
+    text = os.environ.get(WORKERS) or str(cores() + 1)
+    if not text.isdecimal() or int(text) < 1:
+        raise UserError(f"{WORKERS}={text}: a whole number above 0 is needed")
+    return int(text)
 
 
 class Places:

@@ -102,9 +102,10 @@ def cost(run: RunRecord) -> Section | None:
         return None
     answers, tokens, right = _sampled(run)
     seconds = sum(whole_seconds(line.row) for line in run.metrics)
-    judging = [s for line in run.metrics if isinstance(s := line.row.get("time/judge_s"), int | float)]
+    waits = [s for line in run.metrics if isinstance(s := line.row.get("time/judge_s"), int | float)]
     made = "groups/collected × rollout.n" if answers else NOT_RECORDED
-    judged = "sum of time/judge_s" if judging else f"{NOT_RECORDED}: metrics without time/judge_s"
+    waited = "sum of time/judge_s: what was left when a step's last answer was drawn"
+    waited = waited if waits else f"{NOT_RECORDED}: metrics without time/judge_s"
     told = [
         ("wall time of all steps", seconds, "s", "sum of time/step_s and time/record_s; the parts of each phase below"),
         *_beside_steps(run, seconds),
@@ -112,7 +113,7 @@ def cost(run: RunRecord) -> Section | None:
         ("tokens sampled in training", tokens or None, "", f"{made} × response_length/mean"),
         ("tokens per right answer", tokens / right if right else None, "", "tokens ÷ (answers × train/acc)"),
         ("wall seconds per right answer", seconds / right if right else None, "s", "wall time ÷ (answers × train/acc)"),
-        ("judge seconds in training", sum(judging) if judging else None, "s", judged),
+        ("waiting for verdicts in training", sum(waits) if waits else None, "s", waited),
     ]
     spent = profile_of([line.row for line in run.metrics])
     told += [(f"{one.phase}: {one.words}", one.seconds, "s", f"{about(one.share)} of its steps") for one in spent]

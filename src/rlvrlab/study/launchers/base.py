@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from rlvrlab import fate
+from rlvrlab.judge.workers.pool import WORKERS, cores
 from rlvrlab.study.schema import Resources
 from rlvrlab.study.worker import DONE, OUT_OF_MEMORY, PARENT, STOPPED, read_failure
 
@@ -69,12 +70,31 @@ def worker_command(folder: Path) -> list[str]:
 
 
 def worker_env(resources: Resources, gpus: list[int] | None = None) -> dict[str, str]:
-    """As many threads as the trial has cores; only the GPUs it was given."""
+    """As many threads as the trial asked for, its share of the judge's workers, only the GPUs it was given."""
     threads = str(resources.cpus)
     env = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    env[WORKERS] = env.get(WORKERS) or str(cores_of_trial(resources) + 1)  # one more than cores, as default_size
     if gpus is not None:
         env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
     return env
+
+
+def cores_of_trial(resources: Resources) -> int:
+    """A trial's equal share of this machine; of one that a cluster chose at least what the trial asked for there."""
+    equal = cores() // resources.at_once
+    return max(1, equal if resources.here else max(equal, min(resources.cpus, cores())))
+
+
+def too_many_threads(resources: Resources) -> list[str]:
+    """Why trials would slow each other down, as `key: what; remedy`; empty where their threads fit this machine."""
+    trials, cpus, there = resources.at_once, resources.cpus, cores()
+    if not resources.here or trials * cpus <= there:
+        return []
+    remedies = [f"cpus = {there // trials}"] if trials <= there else []
+    remedies += [f"processes = {there // cpus}"] if cpus <= there else []
+    wanted = f"{trials} trials at once × {cpus} threads are {trials * cpus}, on {there} cores"
+    remedy = " or ".join(remedies) or f"processes = 1 and cpus = {there}"
+    return [f"resources.cpus: {wanted}, so they slow each other down; up to {there} threads fit: set {remedy}"]
 
 
 def outcome_of(job: Job, code: int) -> Outcome:
