@@ -20,11 +20,13 @@ from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.finding import Starved, failure_of
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.jail.numbers import KEEPER
+from rlvrlab.judge.jail.priority import LONG_S
 from rlvrlab.judge.jail.template import NAME as TEMPLATE
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.workers import pool as workers_pool
 from rlvrlab.judge.workers.orders import Order, Ran
-from rlvrlab.judge.workers.pool import LONG_S, Places, Pool
+from rlvrlab.judge.workers.pool import MOST_LENT, Places, Pool
 from rlvrlab.judge.workers.worker import Worker, lines_of
 from rlvrlab.types import ErrorKind
 
@@ -322,9 +324,15 @@ def test_a_job_that_takes_long_does_not_hold_up_the_others() -> None:
     assert asyncio.run(asyncio.wait_for(go(), WAIT_S)) == ["short 0", "short 1", "short 2"]
 
 
-@pytest.mark.parametrize(("begin", "at_once"), [(True, 4), (False, 2)])
-def test_places_of_jobs_that_began_are_lent_to_as_many_as_there_are_places(begin: bool, at_once: int) -> None:
-    """A job that still waits for its worker to start takes long through no fault of its own, and lends nothing."""
+@pytest.mark.parametrize(
+    ("begin", "memory_mb", "at_once"),
+    [(True, 1024, 2 + 2 * MOST_LENT), (True, 1023, 4), (False, 1024, 2)],
+    ids=["of all that began", "of few where memory is scarce", "of none that waits for its worker"],
+)
+def test_places_are_lent(monkeypatch: pytest.MonkeyPatch, begin: bool, memory_mb: int, at_once: int) -> None:
+    """More hung jobs than places leave room for others. Whoever waits for its worker to start lends nothing: it takes
+    long through no fault of its own."""
+    monkeypatch.setattr(workers_pool, "spare_mb", lambda: memory_mb)
 
     async def go() -> tuple[int, int]:
         places, running, most = Places(2), 0, 0
@@ -340,11 +348,39 @@ def test_places_of_jobs_that_began_are_lent_to_as_many_as_there_are_places(begin
                 await end.wait()
                 running -= 1
 
-        jobs = [asyncio.create_task(job()) for _ in range(9)]
-        await asyncio.sleep(4 * LONG_S)
+        jobs = [asyncio.create_task(job()) for _ in range(4 + 2 * MOST_LENT)]
+        until = time.monotonic() + WAIT_S
+        while most < at_once and time.monotonic() < until:
+            await asyncio.sleep(LONG_S)
+        await asyncio.sleep(3 * LONG_S)
         lent = most
         end.set()
         await asyncio.gather(*jobs)
         return lent, most
 
     assert asyncio.run(go()) == (at_once, at_once)
+
+
+def test_a_place_is_lent_as_soon_as_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    spare = [0] * 3
+    monkeypatch.setattr(workers_pool, "spare_mb", lambda: spare.pop() if spare else 512)
+
+    async def go() -> None:
+        places, end = Places(1), asyncio.Event()
+        started = 0
+
+        async def job() -> None:
+            nonlocal started
+            async with places.one() as begins:
+                begins()
+                started += 1
+                await end.wait()
+
+        jobs = [asyncio.create_task(job()) for _ in range(3)]
+        while started < 3:
+            await asyncio.sleep(LONG_S)
+        end.set()
+        await asyncio.gather(*jobs)
+
+    asyncio.run(asyncio.wait_for(go(), WAIT_S))
+    assert spare == []

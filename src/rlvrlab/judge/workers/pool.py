@@ -1,11 +1,12 @@
 """Workers, one more than there are cores unless said otherwise; a dead one is replaced before the next job.
 
 A job that takes long lends its place to another, so that endless programs do not hold up the others: they go on beside
-them, and at most as many as there are places.
+them, and their worker has them step back when they compute (jail/priority.py). As many as there are places may always
+do so, and up to `MOST_LENT` times as many while the machine has memory for what the other jobs may still take.
 
 Workers that have imported packages for programs (`having`) are of another kind and form a pool of their own. Kinds are
-started on demand and share the places: together they run as many jobs as one kind would, and hold at most twice as
-many workers, idle ones of the kind that was not used for longest being ended first.
+started on demand and share the places: together they run as many jobs as one kind would. Where they have twice as many
+workers as places, an idle one of the kind that was not used for longest ends before another one is started.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from rlvrlab.errors import UserError
+from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.priority import LONG_S
+from rlvrlab.judge.workers.memory import spare_mb
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
 WORKERS = "RLVR_JUDGE_WORKERS"
-LONG_S = 0.3
-"""A job that has run for this time lends its place."""
+MOST_LENT = 4
+"""How many jobs have lent their place at most, for each place there is."""
 
 
 def cores() -> int:
@@ -49,21 +53,31 @@ class Places:
 
     def __init__(self, size: int) -> None:
         self._free = asyncio.Semaphore(size)
-        self._lendable = size
+        self._size, self._lent = size, 0
+
+    def _may_lend(self) -> bool:
+        """Those that have lent their place stay in memory: all places must be able to fill theirs beside them."""
+        if self._lent < self._size:
+            return True
+        return self._lent < MOST_LENT * self._size and spare_mb() >= self._size * Limits().memory_mb
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for a place and hold it until the job ends, or for `LONG_S` after it says that it begins."""
+        """Wait for a place and hold it until the job ends, or until it lends it, `LONG_S` after it says that it begins.
+
+        Where too many have lent theirs, it tries again after that time.
+        """
         await self._free.acquire()
         lent = False
         timer: asyncio.TimerHandle | None = None
 
         def lend() -> None:
             nonlocal lent
-            if self._lendable > 0:
-                self._lendable -= 1
-                lent = True
-                self._free.release()
+            if not self._may_lend():
+                return begins()
+            self._lent += 1
+            lent = True
+            return self._free.release()
 
         def begins() -> None:
             nonlocal timer
@@ -75,7 +89,7 @@ class Places:
             if timer:
                 timer.cancel()
             if lent:
-                self._lendable += 1
+                self._lent -= 1
             else:
                 self._free.release()
 

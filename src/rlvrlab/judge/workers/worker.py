@@ -183,6 +183,9 @@ class Worker:
         environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "LD_BIND_NOW": "1"}
         if site:
             environment |= ONE_THREAD
+        # Linux may weigh sessions against each other, whatever the priorities within (autogroup): were each worker one,
+        # a job that steps back would take as much as before. Where no wall keeps jobs from our terminal, each has one.
+        own_session = self.image.isolation == "weak"
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             pass_fds=[control, orders],
@@ -191,7 +194,8 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            start_new_session=own_session,
+            process_group=None if own_session else 0,
         )
 
     async def ready(self) -> None:
@@ -244,7 +248,7 @@ class Worker:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
         limits = order.limits if slack.get() == 1.0 else order.limits.times(slack.get())
-        terms = Terms(limits, order.scratch, order.followed)
+        terms = Terms(limits, order.scratch, order.followed, order.urgent)
         content = marshal.dumps((order.peer is not None, {**order.job, "cpu_s": limits.cpu_s}))
         address_space, data = self.imported
         spare = to_be_read(len(content))
