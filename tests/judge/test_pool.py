@@ -20,13 +20,12 @@ from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.finding import Starved, failure_of
 from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.jail.numbers import KEEPER
-from rlvrlab.judge.jail.priority import LONG_S
 from rlvrlab.judge.jail.template import NAME as TEMPLATE
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
 from rlvrlab.judge.workers import pool as workers_pool
 from rlvrlab.judge.workers.orders import Order, Ran
-from rlvrlab.judge.workers.pool import MOST_LENT, Places, Pool
+from rlvrlab.judge.workers.pool import LONG_S, MOST_LENT, Places, Pool
 from rlvrlab.judge.workers.worker import Worker, lines_of
 from rlvrlab.types import ErrorKind
 

@@ -20,8 +20,7 @@ SCRATCH_PLACE = len(INSIDE)
 _FOLLOWED_PLACE = SCRATCH_PLACE + 1
 _BOUND = struct.Struct("=QQ")
 """A `struct rlimit`: soft and hard."""
-_URGENT_PLACE = _FOLLOWED_PLACE + 1
-_BOUNDS_PLACE = _URGENT_PLACE + 1
+_BOUNDS_PLACE = _FOLLOWED_PLACE + 1
 _LIMITS_PLACE = _BOUNDS_PLACE + _BOUND.size * len(KINDS)
 _LIMITS = struct.Struct("=dddqqq")
 HEAD_SIZE = _LIMITS_PLACE + _LIMITS.size
@@ -40,15 +39,13 @@ class Terms(NamedTuple):
     """May it write to the scratch directory?"""
     followed: bool
     """Is another child of the same job started right after it?"""
-    urgent: bool = False
-    """Does somebody wait for it by the clock? Then it keeps its priority, however long it computes."""
 
 
 @lru_cache(maxsize=64)
 def head(terms: Terms, imported: tuple[int, int]) -> bytes:
     """The beginning of the file, for a worker whose packages hold so much address space and data."""
     bounds = b"".join(_BOUND.pack(*bound) for bound in in_force(terms.limits, *imported))
-    flags = bytes([terms.scratch, terms.followed, terms.urgent])
+    flags = bytes([terms.scratch, terms.followed])
     return bytes(len(INSIDE)) + flags + bounds + _LIMITS.pack(*terms.limits.fields)
 
 
@@ -57,4 +54,4 @@ def terms_of(beginning: bytes) -> Terms:
     """The terms, from a head without what the child overwrites."""
     whole = bytes(len(INSIDE)) + beginning
     limits = Limits(*_LIMITS.unpack_from(whole, _LIMITS_PLACE))
-    return Terms(limits, *(bool(whole[place]) for place in (SCRATCH_PLACE, _FOLLOWED_PLACE, _URGENT_PLACE)))
+    return Terms(limits, bool(whole[SCRATCH_PLACE]), bool(whole[_FOLLOWED_PLACE]))

@@ -4,8 +4,6 @@ All children of a worker belong to one job. While any of their threads is ready 
 judge has not yet taken what they reported, the job's clock stands still: neither is their doing, and a child may be
 waiting for the other. The report pipes tell progress: whenever the fill of one changed, a test is done and the next
 one's budget starts. A child may lie about progress, which only moves it from the test's budget to the job's.
-
-A job that computes for long runs behind all others from then on (priority.py), and has ten times the patience.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from time import monotonic
 
 from rlvrlab.judge.jail.files import content
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.jail.priority import LEAST_SHARE, LONG_S, SLOWER, step_back
-from rlvrlab.judge.jail.waits import ThreadTimes, Waits, thread_times
+from rlvrlab.judge.jail.waits import Waits, thread_times
 
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
@@ -43,14 +40,10 @@ FIONREAD = 0x541B
 class Watch:
     """One running child and its budgets."""
 
-    __slots__ = (
-        "began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "seen", "started", "test_cpu", "urgent",
-    )  # fmt: skip
+    __slots__ = ("began", "cpu", "id", "killed", "limits", "pid", "pidfd", "report", "seen", "started", "test_cpu")
 
-    def __init__(
-        self, number: int, limits: Limits, pidfd: int, report: int, clock: float, urgent: bool = False
-    ) -> None:
-        self.id, self.limits, self.pidfd, self.report, self.urgent = number, limits, pidfd, report, urgent
+    def __init__(self, number: int, limits: Limits, pidfd: int, report: int, clock: float) -> None:
+        self.id, self.limits, self.pidfd, self.report = number, limits, pidfd, report
         self.pid = 0
         """Its number, which nobody needs to know before the first look."""
         self.killed = ""
@@ -63,7 +56,7 @@ class Watch:
         """A descriptor that becomes readable when the child ends."""
         return self.pidfd
 
-    def look(self, now: float, clock: float, test_started: float, patience: float) -> float:
+    def look(self, now: float, clock: float, test_started: float) -> float:
         """Kill the child if a budget is spent; how long none of them can be overspent."""
         limits = self.limits
         wall_left = min(
@@ -75,7 +68,7 @@ class Watch:
             self.kill("cpu")
         elif wall_left <= 0:
             self.kill("wall")
-        elif now - self.began > patience * max(LEAST_PATIENCE_S, PATIENCE * limits.job_wall_s):
+        elif now - self.began > max(LEAST_PATIENCE_S, PATIENCE * limits.job_wall_s):
             self.kill("starved")
         return nap_s(cpu_left, wall_left)
 
@@ -103,14 +96,12 @@ class Watch:
 class Crew:
     """The children of the job that a worker is busy with, and the clock they have in common."""
 
-    __slots__ = ("_last", "_patience", "_test_started", "_waits", "clock", "next_look", "no_jobs", "proc", "watches")
+    __slots__ = ("_last", "_test_started", "_waits", "clock", "next_look", "proc", "watches")
 
     def __init__(self) -> None:
         self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         """Opened before the children's own /proc hides it, which does not know their numbers out here."""
         self.watches: list[Watch] = []
-        self.no_jobs: frozenset[int] = frozenset()
-        """The processes of this pid namespace that belong to no job, where jobs may start some; else not known."""
         self.clock = 0.0
         """Seconds since the first child was started, without those that are excused."""
         self._begin(0.0)
@@ -118,16 +109,15 @@ class Crew:
     def _begin(self, now: float) -> None:
         self._last, self.next_look = now, now + LONGEST_NAP_S
         self.clock = self._test_started = 0.0
-        self._patience = 1.0
         self._waits = Waits()
 
-    def watch(self, number: int, limits: Limits, pidfd: int, report: int, urgent: bool = False) -> Watch:
+    def watch(self, number: int, limits: Limits, pidfd: int, report: int) -> Watch:
         """Watch one more child; with the first one the clock starts."""
         now = monotonic()
         if not self.watches:
             self._begin(now)
         self.next_look = min(self.next_look, now + nap_s(limits.cpu_s, limits.wall_or_default_s))
-        watch = Watch(number, limits, pidfd, report, self.clock, urgent)
+        watch = Watch(number, limits, pidfd, report, self.clock)
         self.watches.append(watch)
         return watch
 
@@ -137,16 +127,14 @@ class Crew:
         for watch in self.watches:
             watch.pid = watch.pid or process_number(self.proc, watch.pidfd)
         used = self._used()
-        seen = [times for watch in self.watches for times in thread_times(self.proc, watch.pid)]
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
-        waited, late = self._waited(seen, used, passed)
-        self.clock += min(0.0 if self._waits_for_the_judge() else passed, max(-late, passed - waited))
+        waited = self._waited(used)
+        self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
         if self._progressed():
             self._test_started = self.clock
             for watch in self.watches:
                 watch.test_cpu = watch.cpu
-        self._step_back(seen)
-        nap = min(watch.look(now, self.clock, self._test_started, self._patience) for watch in self.watches)
+        nap = min(watch.look(now, self.clock, self._test_started) for watch in self.watches)
         ready = monotonic()
         self.next_look = ready + max(nap, (ready - now) / SHARE_OF_LOOKING)
 
@@ -165,43 +153,22 @@ class Crew:
             watch.cpu = cpu_seconds(watch.pid) or watch.cpu
         return sum(watch.cpu for watch in self.watches) - before
 
-    def _waited(self, seen: list[ThreadTimes], used: float, passed: float) -> tuple[float, float]:
-        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused.
-
-        Then how much of the longest wait was before that look, and counted as the job's own time there.
-        """
+    def _waited(self, used: float) -> float:
+        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused."""
+        seen = [times for watch in self.watches for times in thread_times(self.proc, watch.pid)]
         cpu = sum(watch.cpu for watch in self.watches)
         wall_limit = max(watch.limits.job_wall_s for watch in self.watches)
-        steps = self._waits.steps(seen, passed, lambda thread: state(self.proc, thread) == b"R")
-        late = max(0.0, max((step.waited for step in steps), default=0) / 1e9 - passed)
-        return self._waits.since_the_last_look(steps, used, cpu, wall_limit, self._patience), late
-
-    def _step_back(self, seen: list[ThreadTimes]) -> None:
-        """Put all threads of the job behind those of others, once it has computed for long."""
-        least = max(LONG_S, LEAST_SHARE * self.clock)
-        if self.no_jobs:  # what its children have started counts too, and the job's clock knows nothing of their waits
-            known, least = {watch.pid for watch in self.watches}, LONG_S
-            others = [pid for pid in self._processes(self.no_jobs) if pid not in known]
-            seen = seen + [times for pid in others for times in thread_times(self.proc, pid)]
-        computed = max(sum(watch.cpu for watch in self.watches), sum(run for _, (run, _, _) in seen) / 1e9)
-        if computed >= least and not any(watch.urgent for watch in self.watches):
-            self._patience = SLOWER
-        if self._patience > 1:
-            step_back(thread for thread, _ in seen)
+        return self._waits.since_the_last_look(seen, used, cpu, wall_limit)
 
     def _waits_for_the_judge(self) -> bool:
         """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
         return any(capacity(watch.report) - unread(watch.report) < PAGE for watch in self.watches)
 
-    def _processes(self, but: frozenset[int]) -> list[int]:
-        """All other processes of this pid namespace."""
-        numbers = [int(name) for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
-        return [pid for pid in numbers if pid not in but]
-
-    def end_what_is_left(self) -> None:
-        """End the processes that a job has left behind; where they multiply faster than that, nothing helps."""
+    def end_all_but(self, spared: set[int]) -> None:
+        """End all other processes of this pid namespace; where they multiply faster than that, nothing helps."""
         for _ in range(MOST_SWEEPS):
-            living = [pid for pid in self._processes(self.no_jobs) if lives(self.proc, pid)]
+            others = [int(name) for name in os.listdir(self.proc) if name.isdigit()]  # noqa: PTH208 - of a descriptor
+            living = [pid for pid in others if pid not in spared and lives(self.proc, pid)]
             if not living:
                 return
             for pid in living:
@@ -213,15 +180,10 @@ class Crew:
 
 def lives(proc: int, pid: int) -> bool:
     """Does a process run, or could it? One that has ended and was not collected yet does not."""
-    return state(proc, pid) not in (b"Z", b"X")
-
-
-def state(proc: int, number: int) -> bytes:
-    """Of a process or thread, as the kernel calls it: R where it runs or waits for a processor; X where it is gone."""
     try:
-        return content(f"{number}/stat", proc).rpartition(b")")[2].split()[0]
+        return content(f"{pid}/stat", proc).rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except OSError:
-        return b"X"
+        return False
 
 
 def nap_s(cpu_left: float, wall_left: float) -> float:

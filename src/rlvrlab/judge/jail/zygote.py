@@ -109,8 +109,6 @@ class Zygote:
             case _:
                 numbers.end()
         self.template, self.template_pid = self._fork_template(orders, walls, roles, numbers.counter)
-        if processes:
-            self.crew.no_jobs = frozenset({1, os.getpid(), self.template_pid})
         self.held = namespaces.hold(self.crew.proc)
 
     def _fork_template(
@@ -164,7 +162,7 @@ class Zygote:
         self.started += 1
         self.another_follows = terms.followed
         self.written_to |= terms.scratch or self.any_may_write
-        watch = self.crew.watch(self.started, terms.limits, pidfd, report, terms.urgent)
+        watch = self.crew.watch(self.started, terms.limits, pidfd, report)
         if reason := self.cancelled.pop(self.started, ""):
             watch.kill(reason)
 
@@ -187,7 +185,7 @@ class Zygote:
         # Before the next job: no process and no file of the last one.
         if not self.crew.watches and not self.another_follows:
             if self.leaves_processes:
-                self.crew.end_what_is_left()
+                self.crew.end_all_but({1, os.getpid(), self.template_pid})
             if self.written_to:
                 self.scratch.renew()
                 self.written_to = False

@@ -68,5 +68,3 @@ class Order:
     """A descriptor to talk to another child."""
     followed: bool = False
     """Is another child of the same job started right after this one?"""
-    urgent: bool = False
-    """Does somebody wait for it by the clock? Then it keeps its priority, however long it computes."""

@@ -1,8 +1,8 @@
 """Workers, one more than there are cores unless said otherwise; a dead one is replaced before the next job.
 
 A job that takes long lends its place to another, so that endless programs do not hold up the others: they go on beside
-them, and their worker has them step back when they compute (jail/priority.py). As many as there are places may always
-do so, and up to `MOST_LENT` times as many while the machine has memory for what the other jobs may still take.
+them. As many as there are places may always do so, and up to `MOST_LENT` times as many while the machine has memory for
+what the other jobs may still take.
 
 Workers that have imported packages for programs (`having`) are of another kind and form a pool of their own. Kinds are
 started on demand and share the places: together they run as many jobs as one kind would. Where they have twice as many
@@ -22,12 +22,13 @@ from dataclasses import dataclass, field, replace
 
 from rlvrlab.errors import UserError
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.jail.priority import LONG_S
 from rlvrlab.judge.workers.memory import spare_mb
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.worker import Worker
 
 WORKERS = "RLVR_JUDGE_WORKERS"
+LONG_S = 0.3
+"""A job that has run for this time lends its place."""
 MOST_LENT = 4
 """How many jobs have lent their place at most, for each place there is."""
 

@@ -183,9 +183,6 @@ class Worker:
         environment = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "LD_BIND_NOW": "1"}
         if site:
             environment |= ONE_THREAD
-        # Linux may weigh sessions against each other, whatever the priorities within (autogroup): were each worker one,
-        # a job that steps back would take as much as before. Where no wall keeps jobs from our terminal, each has one.
-        own_session = self.image.isolation == "weak"
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command,
             pass_fds=[control, orders],
@@ -194,8 +191,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=own_session,
-            process_group=None if own_session else 0,
+            start_new_session=True,
         )
 
     async def ready(self) -> None:
@@ -248,7 +244,7 @@ class Worker:
         """Start one child; its `ended` future resolves when it is gone."""
         self.count += 1
         limits = order.limits if slack.get() == 1.0 else order.limits.times(slack.get())
-        terms = Terms(limits, order.scratch, order.followed, order.urgent)
+        terms = Terms(limits, order.scratch, order.followed)
         content = marshal.dumps((order.peer is not None, {**order.job, "cpu_s": limits.cpu_s}))
         address_space, data = self.imported
         spare = to_be_read(len(content))
