@@ -1,4 +1,4 @@
-"""A server that draws is lost while verdicts on its first answers are out: they are kept, and the rest is drawn again."""
+"""A server that draws is lost while verdicts are out: they are kept, and what it had not drawn is drawn later."""
 
 from __future__ import annotations
 

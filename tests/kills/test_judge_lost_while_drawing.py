@@ -1,4 +1,4 @@
-"""A judge server that is killed while answers are being drawn and verdicts are out: the run stops, and loses nothing."""
+"""A judge server is killed while answers are being drawn and verdicts are out: the run stops, and loses nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def step_of(requests: Sequence[Request]) -> int | None:
 
 
 def killed_while_the_same_step_is_drawn(server: JudgeProcess, told_file: Path) -> Callable[[], None]:
-    """For a child without lag: a sampler that streams, whose first answer is judged and whose last is drawn too late."""
+    """For a child without lag: a sampler that streams; its first answer is judged, its last one comes too late."""
 
     def sample_streaming(engine: ToyEngine, requests: Sequence[Request], told: Told) -> list[list[Completion]]:
         drawn = plain_sample(engine, requests)
@@ -71,7 +71,7 @@ def killed_while_the_same_step_is_drawn(server: JudgeProcess, told_file: Path) -
 
 
 def killed_while_the_next_step_is_drawn(server: JudgeProcess, told_file: Path) -> Callable[[], Any]:
-    """For a child with lag: it stops answering before a step is handed in, and is killed before the next one is drawn."""
+    """For a child with lag: it stops answering before a step is handed in, and is killed as the next is drawn."""
 
     def sample(engine: ToyEngine, requests: Sequence[Request]) -> list[list[Completion]]:
         if step_of(requests) == LOST + 1:

@@ -45,7 +45,8 @@ class Elsewhere(Countdown):
         rows = [{"role": p.role, "limit": p.meta.get(LIMIT), "outcome": p.meta.get(ONLY_OUTCOME)} for p, _ in items]
         os.write(int(os.environ["ASKED"]), "".join(json.dumps(row) + "\\n" for row in rows).encode())
         tasks = [StdioTask((("", text),), limits=Limits(cpu_s=p.meta.get(LIMIT, 9.0))) for p, text in items]
-        ran = shared_judge().verify_many([(task, f"print({text!r})  # {p.id}") for task, (p, text) in zip(tasks, items)])
+        programs = [f"print({text!r})  # {p.id}" for p, text in items]
+        ran = shared_judge().verify_many(list(zip(tasks, programs)))
         assert all(one.correct for one in ran), ran
         return [replace(one, cost=cost(*item)) for one, item in zip(super().verify_many(items), items)]
 
