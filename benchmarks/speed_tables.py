@@ -11,7 +11,7 @@ from measured import RESULTS, found, middle_of, table
 
 def speed() -> list[str]:
     """What was measured, in short and then in whole."""
-    return in_short() + beside_trl() + eval_starts() + train_starts() + train_starts_on_h200() + on_h200()
+    return in_short() + endless_on_cores() + beside_trl() + eval_starts() + train_starts() + train_starts_on_h200() + on_h200()
 
 
 def endless_rows(name: str) -> list[dict[str, Any]]:
@@ -24,15 +24,15 @@ def endless_rows(name: str) -> list[dict[str, Any]]:
     ]
 
 
-RUNS_OF_10M = ("training_10m_x86_6", "training_10m_x86_7", "training_10m_x86_8")
+BUSY = "training_10m_busy_x86_2"
 
 
 def in_short() -> list[str]:
     """The newest figure of everything, what stands beside it, what was aimed at, and which command measures it."""
-    ten = [found(name)[0] for name in RUNS_OF_10M]
-    [large], [busy] = found("training_135m_x86"), found("training_10m_busy_x86")
+    [ten], [large], [busy] = (found(name) for name in ("training_10m_x86_9", "training_135m_x86_2", BUSY))
     start, start_before = found("eval_start")
     [small], [_, learnt, lagging] = found("h200_training_135m_2"), endless_rows("h200_endless_2")
+    [_, mixed, _] = found("endless_nano")["rows"]
     commands = [found(f"h200_humaneval_{number}") for number in (6, 7, 8)]
     first, later = ([f"{runs[at]['command_s']:.1f} s" for runs in commands] for at in (0, 1))
     [first_of_all] = found("h200_first_answer_2")
@@ -44,12 +44,14 @@ def in_short() -> list[str]:
     )
     cores, card, here = "two x86_64 cores", "one H200", "[below](#on-one-h200)"
     rows = [
-        ("GRPO step, 10.6M parameters, three runs", cores, ", ".join(f"{one['ours']['wall_s']:.1f} s" for one in ten),
-         _times(*ten), "2.5 times", "`benchmarks/training.py --sizes 10m`"),
+        ("GRPO step, 10.6M parameters", cores, f"{ten['ours']['wall_s']:.1f} s", _times(ten), "2.5 times",
+         "`benchmarks/training.py --sizes 10m`"),
         ("GRPO step, 135M", cores, f"{large['ours']['wall_s']:.1f} s", _times(large), "2.5 times",
          "`benchmarks/training.py --sizes 135m`"),
         ("GRPO step, 10.6M, beside a busy process", cores, f"{busy['ours']['wall_s']:.1f} s", _times(busy),
          "1.5 times", "`benchmarks/training.py --sizes 10m --beside 1`"),
+        ("GRPO step, nano, 512 programs, 1 % endless, learnt limits", cores, f"{mixed['s_per_step']:.1f} s",
+         f"{mixed['ratio']:.2f} times a step without endless ones", "1.3 times", "`benchmarks/endless.py`"),
         ("first answer of `rlvr eval`, 135M", cores, f"{start['first_answer_s']:.1f} s",
          f"with Transformers: {start_before['first_answer_s']:.1f} s", "–", "`benchmarks/eval_start.py`"),
         ("GRPO step, 135M, 256 answers", card, f"{small['ours']['wall_s']:.3f} s", "–", "0.5 s", here),
@@ -68,6 +70,20 @@ def in_short() -> list[str]:
     return table(("what", "machine", "measured", "beside it", "aimed at", "command"), rows)
 
 
+def endless_on_cores() -> list[str]:
+    """Steps of nano beside endless programs on two cores, and how many times a step without them each takes."""
+    shown = {"sampling": "sample_s", "waiting": "waited_s", "update": "update_s"}
+    _, fixed = found("endless_nano_fixed")["rows"]
+    rows = [
+        (words, f"{one['s_per_step']:.1f} s", f"{one['ratio']:.2f}",
+         ", ".join(f"{name} {one[key]:.1f}" for name, key in shown.items()))
+        for words, one in zip(("no endless programs", "1 % endless, learnt limits", "the same, `lag = 1`",
+                               "1 % endless, the fixed limit of 10 s"),
+                              [*found("endless_nano")["rows"], fixed], strict=True)
+    ]  # fmt: skip
+    return table(("nano, 512 programs, two cores", "a step", "times", "of which, s"), rows)
+
+
 def _times(*runs: dict[str, Any]) -> str:
     return f"TRL takes {', '.join(middle_of(one['trl/ours wall_s']).split()[0] for one in runs)} times as long"
 
@@ -82,13 +98,15 @@ def _drawn(size: str, file: str, card: str) -> tuple[str, ...]:
 
 def beside_trl() -> list[str]:
     """GRPO steps beside TRL's."""
-    sizes = {**dict(zip(RUNS_OF_10M, (f"10.6 million, idle, three rounds, {run} run" for run in
-                                      ("first", "second", "third")), strict=True)),
-             "training_10m_x86_4": "the same, code before, the middle of three runs",
-             "training_135m_x86": "135 million, idle, one round",
-             "training_135m": "the same, older code, on Arm",
-             "training_10m_busy_x86": "10.6 million beside one busy process, one round",
-             "training_10m_busy": "the same, older code, on Arm, one round"}  # fmt: skip
+    sizes = {"training_10m_x86_9": "10.6 million, idle, three rounds",
+             "training_10m_x86_7": "the same a day before, the middle of three runs",
+             "training_10m_x86_4": "the same, older code, the middle of three runs",
+             "training_135m_x86_2": "135 million, idle, one round",
+             "training_135m_x86": "the same, older code",
+             "training_135m": "the same, still older code, on Arm",
+             BUSY: "10.6 million beside one busy process, two rounds",
+             "training_10m_busy_x86": "the same, older code, one round",
+             "training_10m_busy": "the same, still older code, on Arm, one round"}  # fmt: skip
     rows = []
     for name, words in sizes.items():
         [one] = found(name)
