@@ -58,6 +58,9 @@ class Sleeper:
             pids.append(child)
             self.watches.append(self.crew.watch(number, each, os.pidfd_open(child), self.reports[-1][1]))
         self.began = self.watches[0].began
+        self.runnable: set[int] = set()
+        """The threads that have no processor and want one."""
+        monkeypatch.setattr(supervisor, "state", lambda _, thread: b"R" if thread in self.runnable else b"S")
         monkeypatch.setattr(supervisor, "cpu_seconds", lambda pid: sum(run for run, _ in self._of(pids, pid).values()))
         monkeypatch.setattr(
             supervisor,
@@ -98,6 +101,30 @@ def test_waiting_for_a_processor_is_excused_in_every_thread(monkeypatch: pytest.
         assert job.at(5.0, {1: (0.01, 0.0), 2: (0.1, 4.5)}) == [""]
         assert job.at(9.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == [""]
         assert job.at(11.0, {1: (0.01, 0.0), 2: (0.1, 8.4)}) == ["wall"]
+
+
+def test_a_wait_that_is_under_way_is_excused_and_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells of it when it is over: behind others a job was out of time in the middle of a long one."""
+    with sleeping(monkeypatch, TIGHT) as job:
+        job.at(0.5, {1: (0.1, 0.0)})
+        job.runnable.add(1)
+        for second in (1.0, 2.0, 3.0, 4.0):
+            assert job.at(second, {1: (0.1, 0.0)}) == [""]
+        assert job.crew.clock == pytest.approx(0.5, abs=0.05)
+        job.runnable.clear()
+        job.at(4.5, {1: (0.2, 3.9)})  # it began before the first of these looks, and was over before the last
+        assert job.crew.clock == pytest.approx(0.6, abs=0.05)
+        assert job.at(5.8, {1: (0.2, 3.9)}) == [""] and job.at(6.0, {1: (0.2, 3.9)}) == ["wall"]
+
+
+def test_of_a_wait_that_began_between_two_looks_the_first_part_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping(monkeypatch, TIGHT) as job:
+        job.at(0.5, {1: (0.1, 0.0)})
+        job.runnable.add(1)
+        job.at(1.0, {1: (0.2, 0.0)})  # it waits since 0.6
+        job.at(1.5, {1: (0.2, 0.0)})
+        job.at(2.0, {1: (0.2, 1.3)})
+        assert job.crew.clock == pytest.approx(0.7, abs=0.05)
 
 
 def test_waits_between_short_runs_are_excused_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,8 +128,8 @@ class Crew:
             watch.pid = watch.pid or process_number(self.proc, watch.pidfd)
         used = self._used()
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
-        waited = self._waited(used)
-        self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
+        waited, late = self._waited(used, passed)
+        self.clock += min(0.0 if self._waits_for_the_judge() else passed, max(-late, passed - waited))
         if self._progressed():
             self._test_started = self.clock
             for watch in self.watches:
@@ -153,12 +153,17 @@ class Crew:
             watch.cpu = cpu_seconds(watch.pid) or watch.cpu
         return sum(watch.cpu for watch in self.watches) - before
 
-    def _waited(self, used: float) -> float:
-        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused."""
+    def _waited(self, used: float, passed: float) -> tuple[float, float]:
+        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused.
+
+        Then how much of the longest wait was before that look, and counted as the job's own time there.
+        """
         seen = [times for watch in self.watches for times in thread_times(self.proc, watch.pid)]
         cpu = sum(watch.cpu for watch in self.watches)
         wall_limit = max(watch.limits.job_wall_s for watch in self.watches)
-        return self._waits.since_the_last_look(seen, used, cpu, wall_limit)
+        steps = self._waits.steps(seen, passed, lambda thread: state(self.proc, thread) == b"R")
+        late = max(0.0, max((step.waited for step in steps), default=0) / 1e9 - passed)
+        return self._waits.since_the_last_look(steps, used, cpu, wall_limit), late
 
     def _waits_for_the_judge(self) -> bool:
         """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
@@ -180,10 +185,15 @@ class Crew:
 
 def lives(proc: int, pid: int) -> bool:
     """Does a process run, or could it? One that has ended and was not collected yet does not."""
+    return state(proc, pid) not in (b"Z", b"X")
+
+
+def state(proc: int, number: int) -> bytes:
+    """Of a process or thread, as the kernel calls it: R where it runs or waits for a processor; X where it is gone."""
     try:
-        return content(f"{pid}/stat", proc).rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+        return content(f"{number}/stat", proc).rpartition(b")")[2].split()[0]
     except OSError:
-        return False
+        return b"X"
 
 
 def nap_s(cpu_left: float, wall_left: float) -> float:

@@ -8,7 +8,9 @@ program would stop its clock for as long as it likes, for next to no CPU time. S
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from rlvrlab.judge.jail.files import content
 
@@ -24,45 +26,65 @@ Times = tuple[int, int, int]
 ThreadTimes = tuple[int, Times]
 
 
+class Step(NamedTuple):
+    """How far a thread has come since the last look, in nanoseconds."""
+
+    ran: int
+    waited: int
+    short: bool
+    """Does it run for a short time only whenever it has a processor?"""
+
+
 class Waits:
     """The waits of all threads of a job since it began."""
 
-    __slots__ = ("_between_short_runs", "_seen", "_share")
+    __slots__ = ("_between_short_runs", "_seen", "_share", "_under_way")
 
     def __init__(self) -> None:
         self._seen: dict[int, Times] = {}
+        self._under_way: dict[int, int] = {}
+        """By thread: what has been counted of a wait that the kernel will tell of when it is over."""
         self._share = (0.0, 0.0)
         """Seconds that threads ran, and waited, while they were seen."""
         self._between_short_runs = 0.0
 
-    def since_the_last_look(self, seen: list[ThreadTimes], used: float, cpu: float, wall_limit: float) -> float:
+    def since_the_last_look(self, steps: list[Step], used: float, cpu: float, wall_limit: float) -> float:
         """Seconds to be excused, of a job that used so much CPU time since the last look, and so much in all.
 
         The waits of threads that have ended since are not known. They are taken to have waited for their CPU time as
         long as those that were seen did for theirs.
         """
-        steps = since(self._seen, seen)
-        self._seen = dict(seen)
-        longest = sorted(steps, key=lambda step: step[1])[-MOST_EXCUSED_THREADS:]
-        waited = sum(wait for _, wait, _ in longest) / 1e9
-        ran = sum(run for run, _, _ in steps) / 1e9
+        longest = sorted(steps, key=lambda step: step.waited)[-MOST_EXCUSED_THREADS:]
+        waited = sum(step.waited for step in longest) / 1e9
+        ran = sum(step.ran for step in steps) / 1e9
         all_ran, all_waited = self._share
         self._share = all_ran + ran, all_waited + waited
         lost = max(0.0, used - ran)
-        short = sum(wait for run, wait, times in longest if run < times * LONG_RUN_NS) / 1e9
+        short = sum(step.waited for step in longest if step.short) / 1e9
         self._between_short_runs += short
         most = EXCUSED_WALLS * wall_limit + EXCUSED_S + EXCUSED_PER_CPU * cpu
         excess = min(short, max(0.0, self._between_short_runs - most))  # of the waits between short runs
         return waited - excess + (lost * self._share[1] / self._share[0] if self._share[0] else 0.0)
 
+    def steps(self, seen: list[ThreadTimes], passed: float, ready: Callable[[int], bool]) -> list[Step]:
+        """How far each thread has come since the last look, so many seconds ago.
 
-def since(before: dict[int, Times], now: list[ThreadTimes]) -> list[Times]:
-    """How far each thread has come since the last look."""
-    steps = []
-    for thread, (run, waited, times) in now:
-        run_before, waited_before, times_before = before.get(thread, (0, 0, 0))
-        steps.append((run - run_before, waited - waited_before, times - times_before))
-    return steps
+        The kernel tells of a wait when it is over. Without what is still under way a job could be out of time in the
+        middle of a long wait, as it has them behind others on a busy machine.
+        """
+        steps, under_way = [], {}
+        for thread, (run, waited, times) in seen:
+            run_before, waited_before, times_before = self._seen.get(thread, (0, 0, 0))
+            counted, wait = self._under_way.get(thread, 0), waited - waited_before
+            counted, wait = max(0, counted - wait), max(0, wait - counted)
+            if (run, waited, times) == (run_before, waited_before, times_before) and ready(thread):
+                wait = int(passed * 1e9)
+                counted += wait
+            under_way[thread] = counted
+            since = (run - run_before, times - times_before) if times > times_before else (run, times)
+            steps.append(Step(run - run_before, wait, since[0] < since[1] * LONG_RUN_NS))
+        self._seen, self._under_way = dict(seen), under_way
+        return steps
 
 
 def thread_times(proc: int, pid: int) -> list[ThreadTimes]:
