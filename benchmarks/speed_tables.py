@@ -11,7 +11,8 @@ from measured import RESULTS, found, middle_of, table
 
 def speed() -> list[str]:
     """What was measured, in short and then in whole."""
-    return in_short() + endless_on_cores() + beside_trl() + eval_starts() + train_starts() + train_starts_on_h200() + on_h200()
+    starts = eval_starts() + train_starts() + train_starts_on_h200()
+    return in_short() + endless_on_cores() + beside_trl() + starts + on_h200()
 
 
 def endless_rows(name: str) -> list[dict[str, Any]]:
@@ -29,7 +30,7 @@ BUSY = "training_10m_busy_x86_2"
 
 def in_short() -> list[str]:
     """The newest figure of everything, what stands beside it, what was aimed at, and which command measures it."""
-    [ten], [large], [busy] = (found(name) for name in ("training_10m_x86_9", "training_135m_x86_2", BUSY))
+    ten, large, busy = (found(name)[0] for name in ("training_10m_x86_9", "training_135m_x86_2", BUSY))
     start, start_before = found("eval_start")
     [small], [_, learnt, lagging] = found("h200_training_135m_2"), endless_rows("h200_endless_2")
     [_, mixed, _] = found("endless_nano")["rows"]
@@ -109,7 +110,7 @@ def beside_trl() -> list[str]:
              "training_10m_busy": "the same, still older code, on Arm, one round"}  # fmt: skip
     rows = []
     for name, words in sizes.items():
-        [one] = found(name)
+        one, *_ = found(name)
         ours, trl = one["ours"], one["trl"]
         ratios = [middle_of(one[f"trl/ours {key}"]) for key in ("wall_s", "cpu_s", "peak_mb")]
         rows.append((words, f"{ours['wall_s']:.1f} s", f"{trl['wall_s']:.1f} s", *ratios))
