@@ -64,8 +64,8 @@ def in_short() -> list[str]:
         ("first answer of `rlvr eval`, 1.5B, two problems", card, ", ".join(f"{one:.1f} s" for one in judged), "–",
          "8 s", "`benchmarks/eval_start.py`"),
         ("first update of `rlvr train`, 1.5B", card, ", ".join(sorted(again)),
-         f"{compiled} where kernels are compiled, {very_first} where Python's bytecode is too", "8 s",
-         "`benchmarks/eval_start.py MODEL --train`"),
+         f"{compiled} where kernels are compiled, {very_first} where Python's bytecode is too",
+         "8 s: missed by a machine's first command", "`benchmarks/eval_start.py MODEL --train`"),
         *(_drawn(*words, card) for words in (("1.5B", "h200_sampling_vllm"), ("135M", "h200_sampling_vllm_135m"))),
     ]  # fmt: skip
     return table(("what", "machine", "measured", "beside it", "aimed at", "command"), rows)
