@@ -60,7 +60,9 @@ class Sleeper:
         self.began = self.watches[0].began
         self.runnable: set[int] = set()
         """The threads that have no processor and want one."""
-        monkeypatch.setattr(supervisor, "state", lambda _, thread: b"R" if thread in self.runnable else b"S")
+        monkeypatch.setattr(
+            supervisor, "state", lambda _, place: b"R" if int(place.rpartition("/")[2]) in self.runnable else b"S"
+        )
         monkeypatch.setattr(supervisor, "cpu_seconds", lambda pid: sum(run for run, _ in self._of(pids, pid).values()))
         monkeypatch.setattr(
             supervisor,
@@ -117,14 +119,26 @@ def test_a_wait_that_is_under_way_is_excused_and_counted_once(monkeypatch: pytes
         assert job.at(5.8, {1: (0.2, 3.9)}) == [""] and job.at(6.0, {1: (0.2, 3.9)}) == ["wall"]
 
 
-def test_of_a_wait_that_began_between_two_looks_the_first_part_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_has_just_begun_excuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a program that starts a thread now and then would stop its clock, as it has not run yet and waits."""
     with sleeping(monkeypatch, TIGHT) as job:
-        job.at(0.5, {1: (0.1, 0.0)})
+        job.times = 0
+        for look in range(1, 25):
+            job.runnable.add(look)
+            assert job.at(0.08 * look, {look: (0.0, 0.0)}) == [""]
+        assert job.at(2.1, {99: (0.0, 0.0)}) == ["wall"]
+
+
+def test_a_wait_under_way_between_short_runs_is_excused_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = EXCUSED_WALLS * 2.0 + EXCUSED_S + EXCUSED_PER_CPU * 0.5
+    with sleeping(monkeypatch, TIGHT) as job:
+        job.times = 1
+        job.at(0.5, {1: (0.499, 0.0)})  # it has computed,
+        job.times = 1000
+        job.at(0.6, {1: (0.5, 0.0)})  # and now runs for a microsecond at a time
         job.runnable.add(1)
-        job.at(1.0, {1: (0.2, 0.0)})  # it waits since 0.6
-        job.at(1.5, {1: (0.2, 0.0)})
-        job.at(2.0, {1: (0.2, 1.3)})
-        assert job.crew.clock == pytest.approx(0.7, abs=0.05)
+        assert job.at(most, {1: (0.5, 0.0)}) == [""]
+        assert job.at(most + 3, {1: (0.5, 0.0)}) == ["wall"]
 
 
 def test_waits_between_short_runs_are_excused_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,15 @@ import pytest
 from rlvrlab.judge import code
 from rlvrlab.judge.code import CodeJudge
 from rlvrlab.judge.finding import Starved, failure_of
-from rlvrlab.judge.jail.limits import Limits
+from rlvrlab.judge.jail.limits import MEGABYTE, Limits
 from rlvrlab.judge.jail.numbers import KEEPER
 from rlvrlab.judge.jail.template import NAME as TEMPLATE
 from rlvrlab.judge.judge import Judge
 from rlvrlab.judge.tasks import Call, CallsTask, StdioTask
+from rlvrlab.judge.workers import memory
 from rlvrlab.judge.workers import pool as workers_pool
 from rlvrlab.judge.workers.orders import Order, Ran
-from rlvrlab.judge.workers.pool import LONG_S, MOST_LENT, Places, Pool
+from rlvrlab.judge.workers.pool import LONG_S, MOST_LENT, RESERVED_MB, Places, Pool
 from rlvrlab.judge.workers.worker import Worker, lines_of
 from rlvrlab.types import ErrorKind
 
@@ -325,7 +326,7 @@ def test_a_job_that_takes_long_does_not_hold_up_the_others() -> None:
 
 @pytest.mark.parametrize(
     ("begin", "memory_mb", "at_once"),
-    [(True, 1024, 2 + 2 * MOST_LENT), (True, 1023, 4), (False, 1024, 2)],
+    [(True, 10 * RESERVED_MB, 2 + 2 * MOST_LENT), (True, 5 * RESERVED_MB - 1, 4), (False, 10 * RESERVED_MB, 2)],
     ids=["of all that began", "of few where memory is scarce", "of none that waits for its worker"],
 )
 def test_places_are_lent(monkeypatch: pytest.MonkeyPatch, begin: bool, memory_mb: int, at_once: int) -> None:
@@ -362,7 +363,7 @@ def test_places_are_lent(monkeypatch: pytest.MonkeyPatch, begin: bool, memory_mb
 
 def test_a_place_is_lent_as_soon_as_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     spare = [0] * 3
-    monkeypatch.setattr(workers_pool, "spare_mb", lambda: spare.pop() if spare else 512)
+    monkeypatch.setattr(workers_pool, "spare_mb", lambda: spare.pop() if spare else 3 * RESERVED_MB)
 
     async def go() -> None:
         places, end = Places(1), asyncio.Event()
@@ -383,3 +384,20 @@ def test_a_place_is_lent_as_soon_as_there_is_memory(monkeypatch: pytest.MonkeyPa
 
     asyncio.run(asyncio.wait_for(go(), WAIT_S))
     assert spare == []
+
+
+@pytest.mark.parametrize("line", ["0::/job/step", "4:memory:/job/step"], ids=["one tree", "a tree of its own"])
+def test_the_least_room_of_all_groups_counts_and_files_that_can_be_dropped_do_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
+) -> None:
+    kinds = line.split(":")[1]
+    limit, taken = memory.NAMES[kinds == ""]
+    tree = tmp_path / kinds
+    (tree / "job" / "step").mkdir(parents=True)
+    for group, (most, used, dropped) in {"job": ("9000000", "8000000", 2_000_000), "job/step": ("max", "1", 0)}.items():
+        for name, told in ((limit, most), (taken, used), ("memory.stat", f"anon 1\ninactive_file {dropped}")):
+            (tree / group / name).write_text(told)
+    (tmp_path / "own").write_text(f"2:cpu:/elsewhere\n{line}\n")
+    monkeypatch.setattr(memory, "GROUPS", tmp_path)
+    monkeypatch.setattr(memory, "OWN_GROUPS", str(tmp_path / "own"))
+    assert memory.spare_mb() == 3_000_000 // MEGABYTE

@@ -105,10 +105,33 @@ def test_cards_without_answers_or_with_damaged_ones_cost_nothing_else(tmp_path: 
     (folder / "analysis/cards/0_baseline.answers.jsonl").unlink()
     rows = shown(folder)
     assert {row["side"] for row in rows.values()} == {SFT} and rows[f"{SFT}/b/0"]["change"] == "became right"
+    assert {row["previous"] for row in rows.values()} == {""}, "the answers before are not there to be read"
     (folder / "analysis/cards/1_sft.answers.jsonl").write_text('{"problem": 3}\n[]\n{"pro')
     document = gather(folder)
     assert len(sections(document)["phases"]["steps"]) == 1
     assert sum("1_sft.answers.jsonl" in one["what"] for one in document["missing"]) == 2
+
+
+def test_odd_answers_are_first_answers_with_ids_of_ours(tmp_path: Path) -> None:
+    folder = made_run(tmp_path, "run")
+    odd = [
+        answered("e", True, "half", 1.5),
+        answered({"a": 1}, True, "table"),
+        {**answered("f", True, "x"), "id": "me"},
+    ]  # type: ignore[arg-type]
+    made_card(
+        folder, 0, "baseline", "a", [*odd, {**answered("g", True, "y"), "previous": "me", "steps": [{"kind": "x"}]}]
+    )
+    rows = shown(folder)
+    assert {f"{BASE}/e/0", f"{BASE}/f/0", f"{BASE}/g/0"} < set(rows) and "me" not in rows
+    assert {row["change"] for row in rows.values()} == {row["previous"] for row in rows.values()} == {""}
+
+
+def test_an_answer_that_is_too_long_hides_no_other(tmp_path: Path, monkeypatch) -> None:
+    folder = made_run(tmp_path, "run")
+    made_card(folder, 0, "baseline", "b", [answered("long", True, "x" * 5000)])
+    monkeypatch.setattr("rlvrlab.report.gather.card_answers.CHARACTERS", 2000)
+    assert {row["problem"] for row in shown(folder).values()} == set("abcd")
 
 
 def test_a_run_that_was_trained_shows_the_answers_of_its_cards(records: Path) -> None:
@@ -133,4 +156,6 @@ def test_a_click_on_what_became_right_reads_it_beside_what_was_wrong(tmp_path: P
     at.locator("#rollouts label", has_text="change").locator("select").select_option("mended")
     beside = at.locator("#rollouts .detail pre").all_inner_texts()
     assert [text.strip() for text in beside] == ["no, solve d again", "sft says d", "mended"]
+    at.evaluate("location.hash = 'rollouts?change=mended+blind'")
+    assert at.locator("#rollouts .count").inner_text().startswith("0 of 9"), "what no answer is, is none's"
     assert one.failed() == []

@@ -69,13 +69,15 @@ class Limits:
         refused: set[tuple[str, str]] = set()
         for rollout in rollouts:
             name, answer = rollout.problem.id, _hash(rollout.verdict.answer or rollout.completion.text)
+            if name in self._flaky:
+                continue
             limit, known = limit_after(rollout.verdict), self._learnt.get(name, ())
             if rollout.verdict.correct is False:
                 refused.add((name, answer))
             elif limit > max((raised[name]["limit_s"] if name in raised else 0.0, *(s for _, s in known))):
                 raised[name] = {"step": step + 1, "problem": name, "limit_s": limit, "answer": answer}
         teachers = self._teachers | {(name, row["answer"]) for name, row in raised.items()}
-        chance = sorted({name for name, _ in teachers & refused} - set(self._flaky))
+        chance = sorted({name for name, _ in teachers & refused})
         flaky = [{"step": step + 1, "problem": name, "flaky": True} for name in chance]
         self._write([*raised.values(), *flaky, {"step": step, "closed": True}])
 

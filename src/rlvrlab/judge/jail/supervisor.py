@@ -19,7 +19,7 @@ from time import monotonic
 
 from rlvrlab.judge.jail.files import content
 from rlvrlab.judge.jail.limits import Limits
-from rlvrlab.judge.jail.waits import Waits, thread_times
+from rlvrlab.judge.jail.waits import ThreadTimes, Waits, thread_times
 
 KILLED = -int(signal.SIGKILL)
 REASONS = ("", "cpu", "wall", "starved", "cancelled", "output")
@@ -128,8 +128,8 @@ class Crew:
             watch.pid = watch.pid or process_number(self.proc, watch.pidfd)
         used = self._used()
         # Both are asked for every time: a wait is known only by how far the count has come since the last look.
-        waited, late = self._waited(used, passed)
-        self.clock += min(0.0 if self._waits_for_the_judge() else passed, max(-late, passed - waited))
+        waited = self._waited(used, passed)
+        self.clock += 0.0 if self._waits_for_the_judge() else max(0.0, passed - waited)
         if self._progressed():
             self._test_started = self.clock
             for watch in self.watches:
@@ -153,17 +153,18 @@ class Crew:
             watch.cpu = cpu_seconds(watch.pid) or watch.cpu
         return sum(watch.cpu for watch in self.watches) - before
 
-    def _waited(self, used: float, passed: float) -> tuple[float, float]:
-        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused.
-
-        Then how much of the longest wait was before that look, and counted as the job's own time there.
-        """
-        seen = [times for watch in self.watches for times in thread_times(self.proc, watch.pid)]
+    def _waited(self, used: float, passed: float) -> float:
+        """Seconds since the last look in which threads were ready to run and had no processor, as far as excused."""
+        seen: list[ThreadTimes] = []
+        process_of: dict[int, int] = {}
+        for watch in self.watches:
+            times = thread_times(self.proc, watch.pid)
+            seen += times
+            process_of |= {thread: watch.pid for thread, _ in times}
         cpu = sum(watch.cpu for watch in self.watches)
         wall_limit = max(watch.limits.job_wall_s for watch in self.watches)
-        steps = self._waits.steps(seen, passed, lambda thread: state(self.proc, thread) == b"R")
-        late = max(0.0, max((step.waited for step in steps), default=0) / 1e9 - passed)
-        return self._waits.since_the_last_look(steps, used, cpu, wall_limit), late
+        steps = self._waits.steps(seen, passed, lambda one: state(self.proc, f"{process_of[one]}/task/{one}") == b"R")
+        return self._waits.since_the_last_look(steps, used, cpu, wall_limit)
 
     def _waits_for_the_judge(self) -> bool:
         """Is a report pipe full? The judge empties it as soon as it has a processor itself."""
@@ -185,13 +186,16 @@ class Crew:
 
 def lives(proc: int, pid: int) -> bool:
     """Does a process run, or could it? One that has ended and was not collected yet does not."""
-    return state(proc, pid) not in (b"Z", b"X")
+    return state(proc, str(pid)) not in (b"Z", b"X")
 
 
-def state(proc: int, number: int) -> bytes:
-    """Of a process or thread, as the kernel calls it: R where it runs or waits for a processor; X where it is gone."""
+def state(proc: int, place: str) -> bytes:
+    """Of a process or thread, as the kernel calls it: R where it runs or waits for a processor; X where it is gone.
+
+    Of a thread its place is below `task`: elsewhere the kernel adds up all threads of the process first.
+    """
     try:
-        return content(f"{number}/stat", proc).rpartition(b")")[2].split()[0]
+        return content(f"{place}/stat", proc).rpartition(b")")[2].split()[0]
     except OSError:
         return b"X"
 

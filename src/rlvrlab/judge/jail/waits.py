@@ -8,7 +8,7 @@ program would stop its clock for as long as it likes, for next to no CPU time. S
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ EXCUSED_WALLS, EXCUSED_S, EXCUSED_PER_CPU = 3, 10.0, 20
 Times = tuple[int, int, int]
 """Nanoseconds on a processor, those spent waiting for one, and how often it got one."""
 ThreadTimes = tuple[int, Times]
+Ready = Callable[[int], bool]
+"""Does a thread run, or wait for a processor?"""
 
 
 class Step(NamedTuple):
@@ -38,12 +40,14 @@ class Step(NamedTuple):
 class Waits:
     """The waits of all threads of a job since it began."""
 
-    __slots__ = ("_between_short_runs", "_seen", "_share", "_under_way")
+    __slots__ = ("_between_short_runs", "_seen", "_share", "_short", "_under_way")
 
     def __init__(self) -> None:
         self._seen: dict[int, Times] = {}
         self._under_way: dict[int, int] = {}
         """By thread: what has been counted of a wait that the kernel will tell of when it is over."""
+        self._short: dict[int, bool] = {}
+        """By thread: did it run for a short time only when it last had a processor?"""
         self._share = (0.0, 0.0)
         """Seconds that threads ran, and waited, while they were seen."""
         self._between_short_runs = 0.0
@@ -66,24 +70,27 @@ class Waits:
         excess = min(short, max(0.0, self._between_short_runs - most))  # of the waits between short runs
         return waited - excess + (lost * self._share[1] / self._share[0] if self._share[0] else 0.0)
 
-    def steps(self, seen: list[ThreadTimes], passed: float, ready: Callable[[int], bool]) -> list[Step]:
+    def steps(self, seen: Sequence[ThreadTimes], passed: float, ready: Ready) -> list[Step]:
         """How far each thread has come since the last look, so many seconds ago.
 
         The kernel tells of a wait when it is over. Without what is still under way a job could be out of time in the
-        middle of a long wait, as it has them behind others on a busy machine.
+        middle of a long wait, as it has them behind others on a busy machine. A thread that was not there at the last
+        look is not excused for the time before it began, nor is one that never ran without a bound.
         """
-        steps, under_way = [], {}
+        steps, under_way, short = [], {}, {}
         for thread, (run, waited, times) in seen:
             run_before, waited_before, times_before = self._seen.get(thread, (0, 0, 0))
             counted, wait = self._under_way.get(thread, 0), waited - waited_before
             counted, wait = max(0, counted - wait), max(0, wait - counted)
-            if (run, waited, times) == (run_before, waited_before, times_before) and ready(thread):
+            short[thread] = self._short.get(thread, True)
+            if times > times_before:
+                short[thread] = run - run_before < (times - times_before) * LONG_RUN_NS
+            elif self._seen.get(thread) == (run, waited, times) and ready(thread):
                 wait = int(passed * 1e9)
                 counted += wait
             under_way[thread] = counted
-            since = (run - run_before, times - times_before) if times > times_before else (run, times)
-            steps.append(Step(run - run_before, wait, since[0] < since[1] * LONG_RUN_NS))
-        self._seen, self._under_way = dict(seen), under_way
+            steps.append(Step(run - run_before, wait, short[thread]))
+        self._seen, self._under_way, self._short = dict(seen), under_way, short
         return steps
 
 

@@ -21,7 +21,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from rlvrlab.errors import UserError
-from rlvrlab.judge.jail.limits import Limits
 from rlvrlab.judge.workers.memory import spare_mb
 from rlvrlab.judge.workers.orders import Image, Order, Ran
 from rlvrlab.judge.workers.worker import Worker
@@ -29,6 +28,8 @@ from rlvrlab.judge.workers.worker import Worker
 WORKERS = "RLVR_JUDGE_WORKERS"
 LONG_S = 0.3
 """A job that has run for this time lends its place."""
+RESERVED_MB = 1024
+"""What a job may take, as most do at most."""
 MOST_LENT = 4
 """How many jobs have lent their place at most, for each place there is."""
 
@@ -57,10 +58,11 @@ class Places:
         self._size, self._lent = size, 0
 
     def _may_lend(self) -> bool:
-        """Those that have lent their place stay in memory: all places must be able to fill theirs beside them."""
+        """Those that have lent their place stay in memory and may grow, beside one job in each place."""
         if self._lent < self._size:
             return True
-        return self._lent < MOST_LENT * self._size and spare_mb() >= self._size * Limits().memory_mb
+        jobs = self._size + self._lent + 1
+        return self._lent < MOST_LENT * self._size and spare_mb() >= RESERVED_MB * jobs
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Callable[[], None]]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlvrlab.report.gather.cards import CardRecord, answers_file, became, cards_of, origin_of, sides
-from rlvrlab.report.gather.rollouts import CHARACTERS, MOST, Answers, name_of
-from rlvrlab.report.reading import Line
+from rlvrlab.report.gather.rollouts import CHARACTERS, LONGEST, MOST, Answers, name_of
+from rlvrlab.report.reading import Fact, Line
 from rlvrlab.report.run_record import RunRecord
+
+KEPT = ("skill", "turn", "prompt", "correct", "error", "detail")
 
 
 class Stage(NamedTuple):
@@ -34,13 +36,14 @@ def card_answers(run: RunRecord, answers: Answers) -> None:
     side_of = {id(stage.card): stage.side for stage in stages}
     for stage in stages:
         for number, row in stage.lines:
-            if (problem := str(row.get("problem"))) not in shown:
-                continue
-            told, change = {**row, "completion": row.get("answer")}, ""
-            if stage.origin is not None and not row.get("turn"):
-                change = became(stage.origin, stage.card, problem)
-                told["previous"] = name_of(side_of.get(id(stage.origin), ""), problem)
-            answers.add(told, stage.file, number, stage.side, change=change)
+            if (problem := str(row.get("problem"))) in shown:
+                told = {key: row.get(key) for key in KEPT} | {"problem": problem, "completion": row.get("answer")}
+                change = ""
+                if stage.origin is not None and not _is_second(row):
+                    change = became(stage.origin, stage.card, problem)
+                    side = side_of.get(id(stage.origin))
+                    told["previous"] = name_of(side, problem) if side is not None else None
+                answers.add(told, stage.file, number, stage.side, change=change)
     known = {str(line.row.get("problem")) for stage in stages for line in stage.lines}
     if len(shown) < len(known):
         text = f"answers to {len(shown)} of {len(known)} test problems are shown, those that changed first"
@@ -60,20 +63,25 @@ def _stages(run: RunRecord) -> list[Stage]:
 
 def _shown(stages: Sequence[Stage], rows: int, characters: int) -> Collection[str]:
     """The problems that fit; first those that were solved at one stage and not at another, or by a second try."""
-    answers, length = Counter[str](), Counter[str]()
+    answers = Counter[str]()
+    texts: dict[str, set[str]] = {}
     turned = set[str]()
     for stage in stages:
         for row in (line.row for line in stage.lines):
             problem = str(row.get("problem"))
             answers[problem] += 1
-            length[problem] += len(str(row.get("prompt"))) + len(str(row.get("answer")))
-            mended = bool(row.get("turn")) and row.get("correct") is True
+            texts.setdefault(problem, set()).update(str(row.get(key))[:LONGEST] for key in ("prompt", "answer"))
+            mended = _is_second(row) and row.get("correct") is True
             if mended or (stage.origin is not None and became(stage.origin, stage.card, problem)):
                 turned.add(problem)
     shown = set[str]()
     for problem in sorted(answers, key=lambda one: one not in turned):
-        rows, characters = rows - answers[problem], characters - length[problem]
-        if rows < 0 or characters < 0:
-            break
-        shown.add(problem)
+        length = sum(map(len, texts[problem]))
+        if answers[problem] <= rows and length <= characters:
+            rows, characters = rows - answers[problem], characters - length
+            shown.add(problem)
     return shown
+
+
+def _is_second(row: dict[str, Any] | Fact) -> bool:
+    return isinstance(turn := row.get("turn"), int) and turn != 0

@@ -90,8 +90,8 @@ def became(origin: CardRecord, card: CardRecord, problem: str) -> str:
 
 def phases(run: RunRecord) -> Section | None:
     """Every phase before and after, with the paired difference; control arms are branches."""
-    cards = [card for card in cards_of(run) if card.metrics]
-    if not cards:
+    cards = cards_of(run)
+    if not any(card.metrics for card in cards):
         return None
     keys = told_keys([card.metrics for card in cards])
     columns = [f"{card.phase}{' (control)' if card.control else ''}" for card in cards]

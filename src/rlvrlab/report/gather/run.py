@@ -26,7 +26,7 @@ def gather_run(path: Path) -> dict[str, Any]:
     folder, answers = run.folder, Answers()
     sides = evaluations_below(folder)
     shown_answers(sides, answers)
-    card_answers(run, answers)
+    folder.attempt("answers of cards", lambda: card_answers(run, answers))
     training_answers(folder, answers, "training")
     top = folder.attempt("overview", lambda: overview(run))
     named = {

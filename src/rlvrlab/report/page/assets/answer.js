@@ -209,7 +209,7 @@ function whiskers(svg, x, toY, point, stroke) {
 function phaseTable(steps) {
   const words = { higher: "better", lower: "worse" };
   return table(
-    ["phase", "started from", "before", "after", "difference, points [95 %]", "p", "", "became ✓ / ✕"],
+    ["phase", "started from", "before", "after", "difference, points [95 %]", "p", "", "became right / wrong"],
     steps.map((one) => {
       const gap = one.difference;
       return [

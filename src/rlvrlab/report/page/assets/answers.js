@@ -54,6 +54,17 @@ function answerDetail(all, state, redraw) {
   ];
 }
 
+const CHANGES = {
+  "became right": "wrong before this phase, right after it",
+  "became wrong": "right before this phase, wrong after it",
+  mended: "the first try failed; this one was told what went wrong",
+  "mended blind": "the first try failed; this one was told nothing, as the control",
+};
+
+function changePill(change) {
+  return h("span", { className: "pill", title: CHANGES[change] || "" }, `⇄ ${change}`);
+}
+
 const sideName = (all, i) =>
   dotted(all.text(all.side[i]), known(all.step[i]) ? `step ${all.step[i]}` : "") || "this answer";
 
@@ -81,7 +92,7 @@ function oneAnswer(all, i, marks, head) {
     known(all.tokens[i]) ? el("span.pill", `${number(all.tokens[i])} tokens`) : null,
     all.flags[i].map((flag) => el("span.pill.flag", `⚑ ${flag}`)),
     all.turn[i] ? el("span.pill", all.turn[i] < 0 ? "blind second try" : `try ${all.turn[i] + 1}`) : null,
-    all.change[i] >= 0 ? el("span.pill", `⇄ ${all.text(all.change[i])}`) : null,
+    all.change[i] >= 0 ? changePill(all.text(all.change[i])) : null,
   ];
   return el(
     "div.answer",

@@ -38,7 +38,8 @@ class Rollouts {
 
   // The answer that this one is read against: of the policy before, or the try that failed; undefined where it is not here.
   before(i) {
-    return this.previous[i] >= 0 ? this.places.get(this.texts[this.previous[i]]) : undefined;
+    const found = this.previous[i] >= 0 ? this.places.get(this.texts[this.previous[i]]) : undefined;
+    return found !== i && found !== undefined && this.asked(found) === this.asked(i) ? found : undefined;
   }
 
   alike(i) {
@@ -70,7 +71,7 @@ class Rollouts {
   grouped(found, kept) {
     const groups = new Map();
     for (const i of found) {
-      const key = `${this.prompt[i]},${this.problem[i]},${this.completion[i]},${this.correct[i]},${this.reward[i]},${this.side[i]},${this.error[i]},${this.flags[i]}`;
+      const key = `${this.prompt[i]},${this.problem[i]},${this.completion[i]},${this.correct[i]},${this.reward[i]},${this.side[i]},${this.error[i]},${this.flags[i]},${this.turn[i]},${this.change[i]}`;
       const group = groups.get(key);
       if (!group) groups.set(key, { rows: [i], shown: i });
       else {
@@ -104,7 +105,9 @@ class Rollouts {
   }
 
   select(wanted) {
-    const index = (column) => (wanted[column] ? this.texts.indexOf(wanted[column]) : null);
+    // A text that no answer has is no answer's: -1 stands for none at all.
+    const place = (text) => (this.texts.includes(text) ? this.texts.indexOf(text) : -2);
+    const index = (column) => (wanted[column] ? place(wanted[column]) : null);
     const side = index("side"),
       skill = index("skill"),
       error = index("error"),
