@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rlvrlab.evals.metrics import card_columns
 from rlvrlab.evals.noise import LEVEL, Interval
@@ -70,9 +70,20 @@ def earlier_cards(run_folder: Path) -> list[Card]:
     return sorted(_read(run_folder / CARDS / EARLIER), key=lambda card: card.step)
 
 
-def origin_of(cards: Sequence[Card], index: int) -> Card:
-    """What a phase started from: the last card before its own that is no control arm."""
-    return next(before for before in reversed(cards[:index]) if not before.control)
+class Arm(Protocol):
+    """What the order of phases asks of a card, however it was read."""
+
+    @property
+    def control(self) -> bool:
+        """Did the phases after it not start from here?"""
+
+
+A = TypeVar("A", bound=Arm)
+
+
+def origin_of(cards: Sequence[A], index: int) -> A | None:
+    """What a phase started from: the last card before its own that is no control arm; None before training."""
+    return next((before for before in reversed(cards[:index]) if not before.control), None)
 
 
 def _read(folder: Path) -> list[Card]:
@@ -194,8 +205,8 @@ def on_test(cards: Sequence[Card]) -> list[Gain]:
     found = []
     for index, card in list(enumerate(cards))[1:]:
         origin = origin_of(cards, index)
-        paired = change(origin, card)
-        if paired is not None:
+        paired = change(origin, card) if origin else None
+        if origin is not None and paired is not None:
             before, after = (sum(one.outcomes.values()) / len(one.outcomes) for one in (origin, card))
             ends = (paired.mean, paired.low, paired.high)
             counts = (paired.problems, paired.detectable, card.control)

@@ -194,7 +194,7 @@ def card_table(cards: list[Card]) -> tuple[list[str], list[list[str]]]:
     changes = []
     for i, card in list(enumerate(cards))[1:]:
         origin = origin_of(cards, i)
-        paired = change(origin, card)
+        paired = change(origin, card) if origin else None
         if paired is None:
             changes.append("–")
             continue

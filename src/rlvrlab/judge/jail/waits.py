@@ -75,7 +75,8 @@ class Waits:
 
         The kernel tells of a wait when it is over. Without what is still under way a job could be out of time in the
         middle of a long wait, as it has them behind others on a busy machine. A thread that was not there at the last
-        look is not excused for the time before it began, nor is one that never ran without a bound.
+        look is excused nothing yet. One that has never run counts among those that run for a short time only, whose
+        waits have a bound: otherwise a program could stop its clock by starting a thread now and then.
         """
         steps, under_way, short = [], {}, {}
         for thread, (run, waited, times) in seen:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rlvrlab.report.gather.cards import CardRecord, answers_file, became, cards_of, origin_of, sides
+from rlvrlab.evals.cards import origin_of
+from rlvrlab.report.gather.cards import CardRecord, answers_file, became, cards_of, sides
 from rlvrlab.report.gather.rollouts import CHARACTERS, LONGEST, MOST, Answers, name_of
 from rlvrlab.report.reading import Fact, Line
 from rlvrlab.report.run_record import RunRecord
 
 KEPT = ("skill", "turn", "prompt", "correct", "error", "detail")
+"""What is taken of a kept answer as it stands there; its id and what it follows are the page's own."""
 
 
 class Stage(NamedTuple):
@@ -83,5 +85,5 @@ def _shown(stages: Sequence[Stage], rows: int, characters: int) -> Collection[st
     return shown
 
 
-def _is_second(row: dict[str, Any] | Fact) -> bool:
+def _is_second(row: Fact) -> bool:
     return isinstance(turn := row.get("turn"), int) and turn != 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rlvrlab.errors import LabError
-from rlvrlab.evals.cards import EARLIER, change, code_words, earlier_words, read_cards, told_keys
+from rlvrlab.evals.cards import EARLIER, change, code_words, earlier_words, origin_of, read_cards, told_keys
 from rlvrlab.report.reading import STRANGE, Fact, Section, as_table, number, place, rounded, section, words
 from rlvrlab.report.run_record import RunRecord
 
@@ -60,11 +60,6 @@ def end_cards(run: RunRecord) -> list[CardRecord]:
 def baseline(run: RunRecord) -> CardRecord | None:
     """The card of the policy before training."""
     return next((card for card in cards_of(run) if card.order == 0 and card.outcomes), None)
-
-
-def origin_of(cards: Sequence[CardRecord], i: int) -> CardRecord | None:
-    """What a phase started from: the last card before its own that is no control arm; None before training."""
-    return next((card for card in reversed(cards[:i]) if not card.control), None)
 
 
 def sides(cards: Sequence[CardRecord]) -> list[str]:
