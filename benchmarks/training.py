@@ -10,8 +10,9 @@ work; KL is off (β = 0). TRL is skipped where it is missing, and nothing is fet
 as many as it does for its users. With --beside N, N processes spin from before the first side chooses its threads until
 the last one is done, and the JSON says how many.
 `phases` are two more steps of ours with a clock (and on a GPU a synchronisation) around each verb of the engine:
-sample, score, gradient, step, and the rest. `of_floor` is the time that reading the fewest bytes would take while
-sampling, at this machine's measured copy bandwidth, over the time taken.
+sample, score, gradient, step, and the rest; on a GPU `kernels_<phase>_s` is how long its kernels ran in one more step,
+and the rest of the phase is time in which the card waited for the next one to be started. `of_floor` is the time that
+reading the fewest bytes would take while sampling, at this machine's measured copy bandwidth, over the time taken.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ SIZES = {
             "num_key_value_heads": 5, "vocab_size": 384},
     "135m": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9,
              "num_key_value_heads": 3, "vocab_size": 49152},
+    "1.5b": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
+             "num_key_value_heads": 2, "vocab_size": 151936},
 }  # fmt: skip
-NEW_TOKENS = {"tiny": 16, "10m": 64, "135m": 32}
+NEW_TOKENS = {"tiny": 16, "10m": 64, "135m": 32, "1.5b": 32}
 RANK = 8
 CLOCKED = {"sample": "sample", "logprobs": "score", "gradient": "gradient", "gramian": "step", "step": "step",
            "publish": "step"}  # fmt: skip
@@ -106,7 +109,7 @@ def ours(folder: Path, a: Any) -> dict[str, float]:
 
     found = timed(step, a)
     lengths = [len(engine.tokenizer.encode_prompt(problem.prompt)) for problem in problems]
-    seconds = phases(engine, step, a)
+    seconds = kernels(engine, step, a) | phases(engine, step, a)
     floor = floor_s(engine, lengths, a)
     tokens = a.rows * a.tokens
     return (
@@ -154,6 +157,35 @@ def phases(engine: Any, step: Any, a: Any, steps: int = 2) -> dict[str, float]:
     whole = (time.perf_counter() - start) / steps
     found = {f"{phase}_s": seconds / steps for phase, seconds in spent.items()}
     return found | {"rest_s": whole - sum(found.values())}
+
+
+def kernels(engine: Any, step: Any, a: Any) -> dict[str, float]:
+    """Seconds that kernels ran on the GPU, by phase; the profiler slows the host down, not them."""
+    if not a.device.startswith("cuda"):
+        return {}
+    from torch.profiler import ProfilerActivity, profile
+
+    spent = dict.fromkeys(CLOCKED.values(), 0.0)
+
+    def watched(verb: str, phase: str) -> Any:
+        inner = getattr(engine, verb)
+
+        def run(*args: Any, **keys: Any) -> Any:
+            synchronise(a)
+            with profile(activities=[ProfilerActivity.CUDA]) as seen:
+                found = inner(*args, **keys)
+                synchronise(a)
+            spent[phase] += sum(event.device_time_total for event in seen.events()) / 1e6
+            return found
+
+        return run
+
+    for verb, phase in CLOCKED.items():
+        setattr(engine, verb, watched(verb, phase))
+    step(999)
+    for verb in CLOCKED:
+        delattr(engine, verb)
+    return {f"kernels_{phase}_s": seconds for phase, seconds in spent.items()}
 
 
 def floor_s(engine: Any, lengths: list[int], a: Any) -> float:

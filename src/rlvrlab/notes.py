@@ -30,6 +30,8 @@ from contextvars import ContextVar
 Listener = Callable[[str, str], None]
 LEFT_OUT, PROGRESS, FOUND = "left out", "progress", "data"
 """Kinds of notes on data: why a row is left out, what takes long with it, and what was found in files as a whole."""
+DRAWN = "answers drawn"
+"""What is counted while an engine draws many answers abreast, which are judged and kept together."""
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 Counter = Callable[[str, int, int], None]
 """Hears what is made, how many there are, and of how many."""
@@ -142,6 +144,11 @@ def counting(counter: Counter) -> Iterator[None]:
         yield
     finally:
         _counter.reset(before)
+
+
+def is_counting() -> bool:
+    """Does anybody want to hear how far long work has come?"""
+    return _counter.get() is not None
 
 
 @contextmanager

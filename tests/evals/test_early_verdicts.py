@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from scripted import Sums
 
+from rlvrlab.cli.eval import AnswersBar
 from rlvrlab.errors import JudgeLost
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.protocol import eval_at_1
+from rlvrlab.notes import DRAWN, counted, counting, made
 from rlvrlab.types import Completion, Finish, Problem, Verdict
 
 WAIT_S = 20
@@ -103,6 +105,36 @@ def test_a_verifier_in_this_process_is_asked_by_it_alone_and_nothing_is_streamed
     env = Here()
     assert [one.verdict.correct for one in examined(Refusing, env, env.problems("test", 2)).judged] == [True, None]
     assert env.threads == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_who_counts_hears_of_every_answer_as_it_is_drawn(elsewhere: bool) -> None:
+    heard: list[tuple[str, int, int]] = []
+    at_judging: list[int] = []
+
+    class Env(Elsewhere):
+        judged_elsewhere = elsewhere
+
+        def verify_many(self, items: Any) -> list[Verdict]:
+            at_judging.append(len(heard))
+            return super().verify_many(items)
+
+    env = Env()
+    with counting(lambda *told: heard.append(told)):
+        examined(Streaming, env, env.problems("test", 3), waits=elsewhere)
+    assert heard == [(DRAWN, 1, 3), (DRAWN, 2, 3), (DRAWN, 3, 3), (DRAWN, 3, 3)], "the one told twice is no fourth"
+    assert at_judging[0] in ((1, 2) if elsewhere else (4,))
+
+
+def test_the_bar_says_how_many_of_the_next_answers_are_drawn_and_that_is_no_silence() -> None:
+    signs: list[int] = []
+    with AnswersBar(10, True, lambda: signs.append(1)) as bar:
+        with counted("train problems", 10):
+            made(4)
+        assert not signs, "problems are no answers"
+        with counted(DRAWN, 5):
+            made(2)
+    assert bar._bars.tasks[0].fields["facts"] == "2 of the next 5 drawn" and len(signs) == 1
 
 
 def test_answers_to_problems_with_tools_are_not_judged_before_their_tools_have_answered(

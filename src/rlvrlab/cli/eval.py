@@ -18,6 +18,7 @@ from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, say, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
+from rlvrlab.notes import DRAWN, counting
 from rlvrlab.own_code import named_by_folder
 from rlvrlab.registry import name_own
 from rlvrlab.shares import percent
@@ -227,10 +228,10 @@ def _stored_request(folder: Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 class AnswersBar:
-    """A progress bar of judged answers on a terminal; nothing elsewhere."""
+    """A progress bar of judged answers on a terminal, which also says how many are drawn; nothing elsewhere."""
 
     def __init__(self, total: int, quiet: bool, alive: Callable[[], None] = lambda: None) -> None:
-        """`alive` is called whenever answers have been judged."""
+        """`alive` is called whenever answers have been drawn or judged."""
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
@@ -240,13 +241,21 @@ class AnswersBar:
         self._task = self._bars.add_task("", total=total, facts="")
         self._solved = self._judged = self._unjudged = 0
         self._alive = alive
+        self._counting = counting(self._drawn)
 
     def __enter__(self) -> AnswersBar:
         self._bars.start()
+        self._counting.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._counting.__exit__(None, None, None)
         self._bars.stop()
+
+    def _drawn(self, what: str, count: int, total: int) -> None:
+        if what == DRAWN:
+            self._bars.update(self._task, facts=f"{count} of the next {total} drawn")
+            self._alive()
 
     def observe(self, batch: list[Any]) -> None:
         """Move the bar on by a batch of judged answers."""

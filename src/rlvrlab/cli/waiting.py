@@ -1,7 +1,8 @@
 """Examinations do not wait for ever: each reports what it waits for, gives up in time, and heeds SIGTERM.
 Other work that takes longer than a moment says what it does (how far it has come, where that is counted: printing.py).
 
-An evaluation may take hours, so its time begins anew with every batch of judged answers: the deadline is for silence.
+An evaluation may take hours, so its time begins anew whenever answers were drawn or judged: the deadline is for
+silence.
 """
 
 from __future__ import annotations

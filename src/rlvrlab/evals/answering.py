@@ -17,6 +17,7 @@ import numpy as np
 from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import ScoringSampler
 from rlvrlab.errors import UserError
+from rlvrlab.notes import DRAWN, counted, is_counting, made
 from rlvrlab.randomness import plain_seed
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, StreamingSampler, Verdict
@@ -135,7 +136,8 @@ class EngineAnswerer:
             prompts = [prompt_tokens(self._engine.tokenizer, ask.prompt, self._system) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
             problems = [ask.problem for ask in chunk]
-            groups = self._drawn(requests, problems, hand_in)
+            with counted(DRAWN, len(chunk)):
+                groups = self._drawn(requests, problems, hand_in)
             if any("tools" in problem.meta for problem in problems):
                 from rlvrlab.rollout.episodes import with_tools
 
@@ -151,10 +153,13 @@ class EngineAnswerer:
         self, requests: Sequence[Request], problems: Sequence[Problem], hand_in: HandIn | None
     ) -> list[list[Completion]]:
         """The engine's answers; those to problems with tools go on after this, so they are not handed in."""
-        if hand_in is None:
+        if hand_in is None and not is_counting():
             return self._engine.sample(requests)
 
         def told(complete: Sequence[tuple[int, int, Completion]]) -> None:
+            made(len(complete))
+            if hand_in is None:
+                return
             whole = [(problems[i], one) for i, _, one in complete if "tools" not in problems[i].meta]
             hand_in([(problem, one.text) for problem, one in whole if one.finish is not Finish.ERROR])
 
