@@ -5,10 +5,10 @@
     python benchmarks/training.py --device cuda --sizes 135m --rows 256 --group 16 --tokens 128 --alone      (one GPU)
 
 Each side runs in a process of its own, in alternation, and every second round begins with the other side; ratios of the
-rounds' medians first, then seconds and peak memory. Weights are random and no answer may end early, so both do the same
-work; KL is off (β = 0). TRL is skipped where it is missing, and nothing is fetched. Without --threads each side takes
-as many as it does for its users. With --beside N, N processes spin from before the first side chooses its threads until
-the last one is done, and the JSON says how many.
+rounds' medians first, then seconds and peak memory. Weights are random, or those of a folder that is named in place of
+a size, and no answer may end early, so both do the same work; KL is off (β = 0). TRL is skipped where it is missing,
+and nothing is fetched. Without --threads each side takes as many as it does for its users. With --beside N, N processes
+spin from before the first side chooses its threads until the last one is done, and the JSON says how many.
 `phases` are two more steps of ours with a clock (and on a GPU a synchronisation) around each verb of the engine:
 sample, score, gradient, step, and the rest; on a GPU `kernels_<phase>_s` is how long its kernels ran in one more step,
 and the rest of the phase is time in which the card waited for the next one to be started. `of_floor` is the time that
@@ -40,10 +40,8 @@ SIZES = {
             "num_key_value_heads": 5, "vocab_size": 384},
     "135m": {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9,
              "num_key_value_heads": 3, "vocab_size": 49152},
-    "1.5b": {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
-             "num_key_value_heads": 2, "vocab_size": 151936},
 }  # fmt: skip
-NEW_TOKENS = {"tiny": 16, "10m": 64, "135m": 32, "1.5b": 32}
+NEW_TOKENS = {"tiny": 16, "10m": 64, "135m": 32}
 RANK = 8
 CLOCKED = {"sample": "sample", "logprobs": "score", "gradient": "gradient", "gramian": "step", "step": "step",
            "publish": "step"}  # fmt: skip
@@ -287,11 +285,14 @@ def in_child(side: str, folder: Path, a: Any) -> dict[str, float]:
 
 def compare(size: str, a: Any) -> dict[str, Any]:
     """Rounds of both, in alternation."""
-    a = SimpleNamespace(**{**vars(a), "tokens": a.tokens or NEW_TOKENS[size]})
+    a = SimpleNamespace(**{**vars(a), "tokens": a.tokens or NEW_TOKENS.get(size, 32)})
     sides = ["ours", "trl"] if has_trl() and not a.alone else ["ours"]
-    with tempfile.TemporaryDirectory() as folder:
-        make_model(Path(folder), size)
-        rounds = in_turn(sides, a.rounds, lambda side: in_child(side, Path(folder), a))
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made if size in SIZES else size)
+        if size in SIZES:
+            make_model(folder, size)
+        size = folder.name if size not in SIZES else size
+        rounds = in_turn(sides, a.rounds, lambda side: in_child(side, folder, a))
     asked = {name: getattr(a, name) for name in ("rows", "group", "tokens", "beside")}
     found: dict[str, Any] = {"size": size, **asked, "rounds": rounds}
     if "trl" in sides:
@@ -317,7 +318,7 @@ def has_trl() -> bool:
 def main() -> None:
     """One side in a child, or the comparison."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", default=["10m", "135m"])
+    parser.add_argument("--sizes", nargs="+", default=["10m", "135m"], help="or the folder of a model")
     parser.add_argument("--device", default="cpu")
     for name, default in (("rounds", 3), ("steps", 4), ("threads", 0), ("rows", 32), ("group", 8), ("tokens", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
