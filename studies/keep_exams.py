@@ -1,10 +1,11 @@
 """Keep the small part of arms that were trained and examined: python studies/keep_exams.py RAW FILE.json FORM
 
-RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT, exam.json (by examination which problems
-were asked, and how many answers to each were right and were judged) and, of a training, metrics.jsonl, run_info.json
-and cards. FORM is one of `FORMS` below: which arms and sets the file holds, and which are compared; or `rates`, which
-reads cards. Arms that FILE has already and RAW has not stay in it. `python studies/exam_tables.py FILE.json` prints the
-tables. Nothing of the data sets is kept, and no answer.
+RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT, the folders of its examinations by `rlvr
+eval` (or exam.json: by examination which problems were asked, and how many answers to each were right and were judged)
+and, of a training, metrics.jsonl, config.json, run_info.json and cards. FORM is one of `FORMS` below: which arms and
+sets the file holds, and which are compared; or `rates`, which reads cards. Arms that FILE has already and RAW has not
+stay in it. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no
+answer.
 """
 
 from __future__ import annotations
@@ -125,9 +126,44 @@ def with_earlier(path: Path, made: Facts) -> Facts:
     return made | {"outcomes": outcomes, "arms": dict(sorted((before["arms"] | made["arms"]).items()))}
 
 
+def exam_of(folder: Path) -> Facts:
+    """What an arm was asked and what it knew: its exam.json, or the evaluations in its folders, by their names."""
+    if (folder / "exam.json").exists():
+        found: Facts = json.loads((folder / "exam.json").read_text(encoding="utf-8"))
+        return found
+    info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
+    machine = {"device": ", ".join(info["machine"]["gpus"]), "torch": info["packages"]["torch"]}
+    return machine | {"exams": {path.parent.name: examined(path.parent) for path in evaluations(folder)}}
+
+
+def evaluations(folder: Path) -> list[Path]:
+    """The answers of each."""
+    return sorted(folder.glob("*/samples.jsonl"))
+
+
+def examined(folder: Path) -> Facts:
+    """One evaluation, problem by problem."""
+    info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))["examined"]
+    rows: dict[str, list[Facts]] = {}
+    for row in read_lines(folder / "samples.jsonl"):
+        rows.setdefault(row["problem"], []).append(row)
+    every, keys = [row for one in rows.values() for row in one], info["scorer"]["keys"]
+    return {
+        "problems": list(rows), "n": info["protocol"]["n"],
+        "right": [sum(row["correct"] is True for row in one) for one in rows.values()],
+        "judged": [sum(row["correct"] is not None for row in one) for one in rows.values()],
+        "errors": dict(Counter(row["error"] for row in every)),
+        "truncated": sum(row["finish"] == "length" for row in every),
+        "tokens": sum(row["gen_tokens"] for row in every) / len(every),
+        "seconds": max(row["at_s"] for row in every),
+        "env": [f"{key}={one if isinstance(one, str) else json.dumps(one)}" for key, one in keys.items()],
+        "version": info["scorer"]["version"],
+    }  # fmt: skip
+
+
 def facts_of(folder: Path) -> Facts:
     """How an arm was trained and examined."""
-    exam = json.loads((folder / "exam.json").read_text(encoding="utf-8"))
+    exam = exam_of(folder)
     told = {
         name: {key: short(one[key]) for key in ("errors", "truncated", "tokens", "seconds", "env", "version")}
         for name, one in exam["exams"].items()
@@ -136,7 +172,7 @@ def facts_of(folder: Path) -> Facts:
         one["env"] = [without_place(word) for word in one["env"]]
     facts = training_of(folder) | {key: exam[key] for key in ("device", "torch")}
     facts |= {"code": commit_of(folder), "examined": told}
-    return facts | ({"forms": sums_of(folder / "answers.jsonl.gz")} if "cd" in exam["exams"] else {})
+    return facts | ({"forms": sums_of(folder)} if "cd" in exam["exams"] else {})
 
 
 def without_place(word: str) -> str:
@@ -162,10 +198,13 @@ def training_of(folder: Path) -> Facts:
     }  # fmt: skip
 
 
-def sums_of(path: Path) -> dict[str, int]:
+def sums_of(folder: Path) -> dict[str, int]:
     """How greedy answers to Countdown are formed, with n for each number, the most frequent first."""
-    with gzip.open(path, "rt") as file:
-        rows = [row for row in map(json.loads, file) if row["exam"] == "cd"]
+    if (folder / "cd/samples.jsonl").exists():
+        rows = list(read_lines(folder / "cd/samples.jsonl"))
+    else:
+        with gzip.open(folder / "answers.jsonl.gz", "rt") as file:
+            rows = [row for row in map(json.loads, file) if row["exam"] == "cd"]
     found = Counter(
         "not in form" if row["error"] == "format" else re.sub(r"\d+", "n", row["answer"] or "").replace(" ", "")
         for row in rows
@@ -205,9 +244,9 @@ def main() -> None:
         save(target, rates(raw))
         return
     form = FORMS[sys.argv[3]]
-    found = {path.parent.name: path.parent for path in sorted(raw.glob("*/exam.json"))}
+    found = {at.name: at for at in sorted(raw.iterdir()) if (at / "exam.json").exists() or evaluations(at)}
     folders = {name.removeprefix(form.prefix): at for name, at in found.items() if re.fullmatch(form.arms, name)}
-    exams = {arm: json.loads((at / "exam.json").read_text(encoding="utf-8"))["exams"] for arm, at in folders.items()}
+    exams = {arm: exam_of(at)["exams"] for arm, at in folders.items()}
     made = {"samples": form.samples, "against": form.against, **marks_of(exams, form)}
     if not made["outcomes"]:
         raise SystemExit(f"{raw}: no arm of this form was examined on a set of it")

@@ -49,8 +49,8 @@ def forms(exams: Exams) -> str:
     """The three most frequent forms of 300 greedy answers."""
     rows = []
     for arm, facts in exams.arms.items():
-        first = list(facts["forms"].items())[:3]
-        rows.append([label(arm), *(f"{form.replace('-', '−')}: {count}" for form, count in first)])
+        first = [f"{form.replace('-', '−')}: {count}" for form, count in list(facts["forms"].items())[:3]]
+        rows.append([label(arm), *first, *["–"] * (3 - len(first))])
     return markdown(["arm", "most frequent", "second", "third"], rows)
 
 

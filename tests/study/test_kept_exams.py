@@ -85,7 +85,7 @@ def test_forms_of_sums_are_counted(tmp_path: Path) -> None:
     ]
     with gzip.open(tmp_path / "answers.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({"exam": e, "answer": a, "error": x}) + "\n" for e, a, x in rows)
-    assert keep_exams.sums_of(tmp_path / "answers.jsonl.gz") == {"n+n-n": 2, "not in form": 1}
+    assert keep_exams.sums_of(tmp_path) == {"n+n-n": 2, "not in form": 1}
 
 
 def test_a_fixed_sum_is_scored_problem_by_problem() -> None:
@@ -118,6 +118,40 @@ def test_the_committed_floor_says_what_its_page_says() -> None:
     assert [len(one) for one in split] == [110, 90]
 
 
+def evaluated(folder: Path, right: dict[str, list[bool | None]]) -> None:
+    """A folder as `rlvr eval` leaves it, as far as it is read here."""
+    folder.mkdir(parents=True)
+    n = len(next(iter(right.values())))
+    told = {"protocol": {"n": n}, "scorer": {"keys": {"order": "shuffled", "path": "/x/y.jsonl"}, "version": "2"}}
+    (folder / "run_info.json").write_text(json.dumps({"examined": told}))
+    rows = [
+        {"problem": name, "sample": i, "correct": mark, "error": "none" if mark else "format", "finish": "length",
+         "gen_tokens": 4, "at_s": 2.5, "answer": "7 + 12 * 3"}
+        for name, marks in right.items() for i, mark in enumerate(marks)
+    ]  # fmt: skip
+    (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_an_arms_evaluations_are_read_where_nobody_summed_them_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm(tmp_path / "cd_random_s1", {}, steps=2)
+    (tmp_path / "cd_random_s1/exam.json").unlink()
+    info = json.loads((tmp_path / "cd_random_s1/run_info.json").read_text())
+    info |= {"machine": {"gpus": ["one card"]}, "packages": {"torch": "2"}}
+    (tmp_path / "cd_random_s1/run_info.json").write_text(json.dumps(info))
+    evaluated(tmp_path / "cd_random_s1/cd", {"countdown:3:b": [True], "countdown:4:a": [False]})
+    evaluated(tmp_path / "cd_random_s1/cd64", {"countdown:3:b": [True, False, True]})
+    made = kept(tmp_path, "countdown", monkeypatch)
+    assert made["outcomes"]["countdown"]["greedy"] == {"random_s1": "10"}
+    assert made["outcomes"]["countdown (100 problems)"]["sampled"] == {"random_s1": [2]}
+    facts = made["arms"]["random_s1"]
+    assert facts["forms"] == {"n+n*n": 1, "not in form": 1} and facts["device"] == "one card" and facts["steps"] == 2
+    told = facts["examined"]["cd64"]
+    assert told["errors"] == {"none": 2, "format": 1} and (told["tokens"], told["truncated"]) == (4, 3)
+    assert "/" not in "".join(told["env"])
+
+
 def test_the_committed_policies_on_shuffled_numbers_alternate_signs() -> None:
     made = json.loads(shuffled_tables.RESULTS.read_text())
     forms = {name: one["forms"] for name, one in made["arms"].items()}
@@ -130,8 +164,14 @@ def test_the_committed_policies_on_shuffled_numbers_alternate_signs() -> None:
         "grpo_s1": 23,
         "grpo_s2": 27,
         "random_s0": 22,
+        "random_s1": 18,
+        "random_s2": 0,
     }
-    assert forms["base"]["not in form"] == 284 and forms["random_s0"]["not in form"] == 1
+    formless = {name: one.get("not in form", 0) for name, one in forms.items()}
+    assert [formless[name] for name in ("base", "random_s0", "random_s1", "random_s2")] == [284, 1, 298, 300]
+    greedy = made["outcomes"]["countdown"]["greedy"]
+    by_kind = {kind: sum(mean(greedy[f"{kind}_s{seed}"]) for seed in range(3)) / 3 for kind in ("grpo", "random")}
+    assert f"{100 * (by_kind['grpo'] - by_kind['random']):+.1f}" == "+17.3"
 
 
 def test_the_committed_rates_say_where_sql_was_lost() -> None:
