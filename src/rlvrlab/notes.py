@@ -30,7 +30,7 @@ from contextvars import ContextVar
 Listener = Callable[[str, str], None]
 LEFT_OUT, PROGRESS, FOUND = "left out", "progress", "data"
 """Kinds of notes on data: why a row is left out, what takes long with it, and what was found in files as a whole."""
-DRAWN = "answers drawn"
+ANSWERS = "answers"
 """What is counted while an engine draws many answers abreast, which are judged and kept together."""
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 Counter = Callable[[str, int, int], None]

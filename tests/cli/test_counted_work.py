@@ -10,7 +10,7 @@ from command_line import inside, tiny
 
 from rlvrlab.cli import printing
 from rlvrlab.cli.progress import Progress
-from rlvrlab.notes import counted, counting, made
+from rlvrlab.notes import ANSWERS, counted, counting, made
 from rlvrlab.recipe import load_recipe
 from rlvrlab.registry import find
 from rlvrlab.train.lab import build_supplies
@@ -99,3 +99,18 @@ def test_on_a_terminal_it_is_a_bar_that_goes_away(monkeypatch, capsys, tmp_path:
         assert re.search(r"problems .* 3/40 .* train problems", shown)
         progress.count("train problems", 40, 40)
         assert not any(task.visible for task in progress._bars.tasks)
+
+
+def test_answers_of_an_examination_are_drawn_and_not_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, at_once: None
+) -> None:
+    printing.CountLines().show(ANSWERS, 2, 30)
+    assert capsys.readouterr().err == "drawing answers: 2 of 30\n"
+    for key, value in {"COLUMNS": "100", "TTY_COMPATIBLE": "1", "FORCE_COLOR": "1"}.items():
+        monkeypatch.setenv(key, value)
+    with Progress(load_recipe(tiny(tmp_path)), as_json=False) as progress:
+        for done, total in ((30, 30), (3, 12)):  # the second examination asks fewer
+            progress.count(ANSWERS, done, total)
+        progress._bars.refresh()
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+        assert re.search(r"answers .* 3/12 ", shown)

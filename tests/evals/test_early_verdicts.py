@@ -16,7 +16,7 @@ from rlvrlab.errors import JudgeLost
 from rlvrlab.evals.answering import EngineAnswerer
 from rlvrlab.evals.evaluate import Evaluation, evaluate
 from rlvrlab.evals.protocol import eval_at_1
-from rlvrlab.notes import DRAWN, counted, counting, made
+from rlvrlab.notes import ANSWERS, counted, counting, made
 from rlvrlab.types import Completion, Finish, Problem, Verdict
 
 WAIT_S = 20
@@ -122,7 +122,9 @@ def test_who_counts_hears_of_every_answer_as_it_is_drawn(elsewhere: bool) -> Non
     env = Env()
     with counting(lambda *told: heard.append(told)):
         examined(Streaming, env, env.problems("test", 3), waits=elsewhere)
-    assert heard == [(DRAWN, 1, 3), (DRAWN, 2, 3), (DRAWN, 3, 3), (DRAWN, 3, 3)], "the one told twice is no fourth"
+    assert heard == [(ANSWERS, 1, 3), (ANSWERS, 2, 3), (ANSWERS, 3, 3), (ANSWERS, 3, 3)], (
+        "the one told twice is no fourth"
+    )
     assert at_judging[0] in ((1, 2) if elsewhere else (4,))
 
 
@@ -132,7 +134,7 @@ def test_the_bar_says_how_many_of_the_next_answers_are_drawn_and_that_is_no_sile
         with counted("train problems", 10):
             made(4)
         assert not signs, "problems are no answers"
-        with counted(DRAWN, 5):
+        with counted(ANSWERS, 5):
             made(2)
     assert bar._bars.tasks[0].fields["facts"] == "2 of the next 5 drawn" and len(signs) == 1
 

@@ -18,7 +18,7 @@ from rlvrlab.cli.options import AS_JSON, FreeWords, examination
 from rlvrlab.cli.printing import print_json, printable, say, telling_data
 from rlvrlab.cli.waiting import patient
 from rlvrlab.errors import UserError
-from rlvrlab.notes import DRAWN, counting
+from rlvrlab.notes import ANSWERS, counting
 from rlvrlab.own_code import named_by_folder
 from rlvrlab.registry import name_own
 from rlvrlab.shares import percent
@@ -253,7 +253,7 @@ class AnswersBar:
         self._bars.stop()
 
     def _drawn(self, what: str, count: int, total: int) -> None:
-        if what == DRAWN:
+        if what == ANSWERS:
             self._bars.update(self._task, facts=f"{count} of the next {total} drawn")
             self._alive()
 

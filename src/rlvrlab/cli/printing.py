@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from rlvrlab.notes import FOUND, hearing
+from rlvrlab.notes import ANSWERS, FOUND, hearing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -141,4 +141,5 @@ class CountLines:
             self._what, self._due = what, now + MOMENT_S
         if now >= self._due:
             self._due = now + REMINDER_S
-            click.echo(f"making {what}: {done} of {total}", err=True)
+            doing = "drawing" if what == ANSWERS else "making"
+            click.echo(f"{doing} {what}: {done} of {total}", err=True)

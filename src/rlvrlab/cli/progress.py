@@ -15,6 +15,7 @@ from rich.text import Text
 
 from rlvrlab.cli.printing import CountLines, print_json, printable, say, table
 from rlvrlab.evals.cards import better_before, code_words, earlier_words, gain_lines, gains, read_cards
+from rlvrlab.notes import ANSWERS
 from rlvrlab.recipe import Resolved
 from rlvrlab.record.experiment import going_on
 from rlvrlab.record.headline import ACCEPTED, accuracy_words, began, headline_words, headlines, highest
@@ -72,11 +73,12 @@ class Progress:
             say(self._console, f"{kind}: {words}", "yellow")
 
     def count(self, what: str, done: int, total: int) -> None:
-        """Show how many problems are made: a bar that goes away when all are there, elsewhere lines now and then."""
+        """Show how many problems are made or answers drawn: a bar that goes away at the end, elsewhere lines."""
         if self._live:
             if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task("problems", total=total, facts=what)
-            self._bars.update(self._tasks[what], completed=done, visible=done < total)
+                kind = "answers" if what == ANSWERS else "problems"
+                self._tasks[what] = self._bars.add_task(kind, total=total, facts="" if what == ANSWERS else what)
+            self._bars.update(self._tasks[what], completed=done, total=total, visible=done < total)
         elif not self._as_json:
             self._count_lines.show(what, done, total)
 

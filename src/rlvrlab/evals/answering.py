@@ -17,7 +17,7 @@ import numpy as np
 from rlvrlab.batch import batch_of, without
 from rlvrlab.engines.base import ScoringSampler
 from rlvrlab.errors import UserError
-from rlvrlab.notes import DRAWN, counted, is_counting, made
+from rlvrlab.notes import ANSWERS, counted, is_counting, made
 from rlvrlab.randomness import plain_seed
 from rlvrlab.rollout.prompts import prompt_tokens
 from rlvrlab.types import Completion, Finish, Problem, Request, Sampling, StreamingSampler, Verdict
@@ -136,7 +136,7 @@ class EngineAnswerer:
             prompts = [prompt_tokens(self._engine.tokenizer, ask.prompt, self._system) for ask in chunk]
             requests = [Request(tokens, 1, ask.key, ask.sampling) for tokens, ask in zip(prompts, chunk, strict=True)]
             problems = [ask.problem for ask in chunk]
-            with counted(DRAWN, len(chunk)):
+            with counted(ANSWERS, len(chunk)):
                 groups = self._drawn(requests, problems, hand_in)
             if any("tools" in problem.meta for problem in problems):
                 from rlvrlab.rollout.episodes import with_tools
