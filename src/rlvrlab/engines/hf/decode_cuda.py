@@ -141,7 +141,7 @@ class Room:
 
     def vacate(self, place_P: Ints) -> None:
         """Places without a row are computed too: they write nothing down, and have next to nothing to look at."""
-        place, state = self._moved(place_P), self.state
+        place, state = self._on_device(place_P), self.state
         for buffer in (state.living, state.step, state.group, state.length):
             buffer[place] = 0
 
@@ -149,10 +149,9 @@ class Room:
         """Compute the prompts that are new, draw the first token of each row, and put all into the rows' places."""
         rows, top_p_R = new.row_R, asked.top_p_R[new.row_R]
         part = new_state(self.weights.device, len(rows), self.sizes.new_tokens)
-        length_G = np.array([len(p) for p in asked.prompts])
         for buffer, values in (
             (part.group, new.slot_R),
-            (part.length, length_G[asked.group_R[rows]]),
+            (part.length, np.array([len(asked.prompts[group]) for group in asked.group_R[rows]])),
             (part.limit, asked.limit_R[rows]),
             (part.temperature, asked.temperature_R[rows]),
             (part.top_p, top_p_R),
@@ -163,8 +162,8 @@ class Room:
         part.end = self.state.end
         logits_GV = self._scores(asked, new)
         self._last_1V = logits_GV[-1:].clone()
-        self.ops.choose(logits_GV[self._moved(new.prompt_R)], part, bool((top_p_R < 1).any()))
-        place = self._moved(new.place_R)
+        self.ops.choose(logits_GV[self._on_device(new.prompt_R)], part, bool((top_p_R < 1).any()))
+        place = self._on_device(new.place_R)
         for whole, own in zip(self.state.by_place(), part.by_place(), strict=True):
             whole[place] = own
 
@@ -183,27 +182,27 @@ class Room:
         if stopped is not None and living_P.any():
             going = taken[living_P]
             count_P = places.step_P[going] + 1
-            token_PT = self.state.out_token[self._moved(going), : int(count_P.max())].cpu().numpy()
+            token_PT = self.state.out_token[self._on_device(going), : int(count_P.max())].cpu().numpy()
             tokens = (line[:count] for line, count in zip(token_PT, count_P, strict=True))
             living_P[living_P] = ~stopped(places.row_P[going], tokens)
         return taken[~living_P]
 
     def drawn(self, place_P: Ints) -> Drawn:
         """What stands in the output lines of these places."""
-        place = self._moved(place_P)
+        place = self._on_device(place_P)
         token_RT, logp_RT = self.state.out_token[place], self.state.out_logp[place]
         return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
 
     def move(self, moves: Moves, used: int) -> None:
         """Rows change places, with so many of their positions in the cache."""
-        to, source = self._moved(moves.to), self._moved(moves.source)
+        to, source = self._on_device(moves.to), self._on_device(moves.source)
         for buffer in self.state.by_place():
             buffer[to] = buffer[source]
         for kv in (*self.cache.own_k, *self.cache.own_v):
             kv[to, :, :used] = kv[source, :, :used]
         self.vacate(moves.source)
 
-    def _moved(self, values: Ints) -> Tensor:
+    def _on_device(self, values: Ints) -> Tensor:
         return torch.from_numpy(values).to(self.weights.device)
 
     def advance(self, rows: int, t: int, nucleus: bool) -> None:
