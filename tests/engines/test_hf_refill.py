@@ -183,6 +183,28 @@ def test_a_call_that_failed_leaves_nothing_to_the_next(sampler: HfSampler) -> No
     assert_same(drawn_with(sampler, 4, MANY), whole)
 
 
+@pytest.mark.slow
+def test_a_place_without_a_row_has_nothing_to_look_at(sampler: HfSampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking, advance = list[int](), decode_cuda.Room.advance
+
+    def watching(room: Any, *more: Any) -> None:
+        looking.append(int((room.state.length > 0).sum()))
+        advance(room, *more)
+
+    def stumble(complete: Sequence[Any]) -> None:
+        raise ArithmeticError
+
+    drawn_with(sampler, 4, MANY)
+    left = sampler._graphs._room.state
+    assert not any(buffer.any() for buffer in (left.living, left.step, left.length, left.group))
+    with pytest.raises(ArithmeticError):
+        sampler.sample(MANY, 0, stumble)
+    assert left.length.any(), "rows that had begun when it failed"
+    monkeypatch.setattr(decode_cuda.Room, "advance", watching)
+    drawn_with(sampler, 4, [Request(prompt(3), 1, ("alone",), Sampling(20))])
+    assert set(looking) == {1}
+
+
 def asked_for(samples: Sequence[int], limit: int = 9) -> Asked:
     """Groups of so many rows each."""
     group_R = np.repeat(np.arange(len(samples)), samples)
