@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from needs_torch import torch
-from test_hf_sampling import RAGGED, Letters, branches, model_of, prompt, tokens_of
+from test_hf_sampling import RAGGED, TOLERANCE, Letters, branches, model_of, prompt, tokens_of
 
 from rlvrlab.engines.hf import blocks, decode_cuda
 from rlvrlab.engines.hf.asked import Asked
@@ -37,8 +37,9 @@ def sampler() -> HfSampler:
 
 
 @pytest.fixture(scope="module")
-def waves() -> HfSampler:
-    return sampler_of(200, graphs=False)
+def exact() -> HfSampler:
+    """In float64 only the draw itself rounds, which is in float32: hardly a token lies so close to another."""
+    return sampler_of(200, dtype=torch.float64)
 
 
 @pytest.fixture
@@ -72,10 +73,10 @@ def drawn_with(sampler: HfSampler, places: int, requests: Sequence[Request]) -> 
     return answers
 
 
-def assert_same(these: list[list[Completion]], those: list[list[Completion]]) -> None:
+def assert_same(these: list[list[Completion]], those: list[list[Completion]], tolerance: float = TOLERANCE) -> None:
     for one, other in zip((x for group in these for x in group), (x for group in those for x in group), strict=True):
         assert (one.tokens, one.text, one.finish) == (other.tokens, other.text, other.finish)
-        assert one.logprobs == pytest.approx(other.logprobs, abs=2e-5)
+        assert one.logprobs == pytest.approx(other.logprobs, abs=tolerance)
 
 
 a_sampling = st.builds(
@@ -91,21 +92,23 @@ a_call = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])  # to shrink one takes minutes
 @given(a_call, st.integers(1, 5))
 def test_answers_do_not_depend_on_refilling(
-    sampler: HfSampler, waves: HfSampler, call: list[tuple[int, int, int, Sampling]], places: int
+    exact: HfSampler, call: list[tuple[int, int, int, Sampling]], places: int
 ) -> None:
     requests = [Request(prompt(length, seed), n, ("r", i), how) for i, (length, seed, n, how) in enumerate(call)]
-    few = drawn_with(sampler, places, requests)
-    assert_same(few, drawn_with(sampler, 200, requests))
-    assert_same(few, drawn_with(waves, 200, requests))
+    assert_same(drawn_with(exact, places, requests), drawn_with(exact, 200, requests), 1e-5)
 
 
 @pytest.mark.slow
-def test_float64_is_the_same_too() -> None:  # the CPU's own decoder has float32 and half precision only
-    few, many = (sampler_of(places, dtype=torch.float64).sample([*MANY, *RAGGED], 0) for places in (3, 99))
-    assert_same(few, many)
+@pytest.mark.parametrize("places", [3, 5, 200])
+def test_answers_are_those_of_the_cpus_own_decoder(sampler: HfSampler, places: int) -> None:
+    halting, narrow = Sampling(40, stop=("A", "BC")), Sampling(20, top_p=0.8)
+    settled = [Request(prompt(9, i), 3, ("own", i), how) for i, how in enumerate((halting, narrow, halting))]
+    long = Request(prompt(3), 4, ("long",), Sampling(90))  # longer than what one graph of the plain operations holds
+    requests = [*MANY, *settled, *RAGGED, long]
+    assert_same(drawn_with(sampler, places, requests), drawn_with(sampler_of(5, graphs=False), 5, requests))
 
 
 @pytest.mark.slow
