@@ -2,6 +2,7 @@
 
     python benchmarks/sampling.py [--device cpu|cuda] [--sizes 10m 135m] [--rounds 5] [--lora] [--json FILE]
     python benchmarks/sampling.py --device cuda --model FOLDER --vllm URL [--offline URL]    beside vLLM
+    python benchmarks/sampling.py --device cuda --model FOLDER --refill --places 256         beside plain waves
 
 CPU: ratios of process CPU time per round first (median, range), then tokens/s. 4 prompts × 8 samples, ragged prompts.
 CUDA: agreement with the model's own forward, tokens/s at several batch sizes with ragged prompts and ended rows, the
@@ -262,7 +263,9 @@ def main() -> None:
     parser.add_argument("--lora", action="store_true")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--json", type=Path)
-    beside = parser.add_argument_group("beside vLLM, with a real model and an adapter")
+    parser.add_argument("--refill", action="store_true", help="what refilling is worth, beside plain waves")
+    parser.add_argument("--places", type=int, default=256, help="answers abreast at most, for --refill")
+    beside = parser.add_argument_group("beside vLLM, with a real model and an adapter; --refill has some of it too")
     beside.add_argument("--vllm", help="address of a server that was started with --enable-lora")
     beside.add_argument("--offline", help="address of benchmarks/vllm_offline.py")
     beside.add_argument("--model", help="folder of the model that both have")
@@ -281,6 +284,10 @@ def main() -> None:
         from sampling_beside import beside as beside_vllm
 
         found: Any = {"device": _device(options.device), "torch": torch.__version__, **beside_vllm(options)}
+    elif options.refill:
+        from sampling_refill import refill
+
+        found = {"device": _device(options.device), "torch": torch.__version__, **refill(options)}
     elif options.device == "cuda":
         found = on_cuda(options)
     else:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from needs_torch import torch
 
+from rlvrlab.batch import Ints
+from rlvrlab.engines.hf.asked import Asked, Drawn
 from rlvrlab.engines.hf.cpu_blocks import Block, Heads
 from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.stacked import Part
-from rlvrlab.engines.hf.wave import Wave
 from rlvrlab.engines.hf.weights import Weights
 
 
@@ -35,11 +36,17 @@ def weights_of() -> Weights:
 @pytest.mark.parametrize("limit_R", [[9] * 6, [2, 9, 9, 4, 9, 9]])
 def test_a_decoder_reads_no_room_that_it_has_not_written(limit_R: list[int], poisoned: None) -> None:
     uniform_RT = np.random.default_rng(0).random((6, 9))
-    ones, group_R = np.ones(6), np.repeat([0, 1], 3)
-    wave = Wave(((1, 2, 3), (4, 5)), (0, 0), group_R, np.array(limit_R), ones, ones, uniform_RT, -1)
+    ones, group_R, told = np.ones(6), np.repeat([0, 1], 3), list[int]()
+
+    def ended(row_R: Ints, drawn: Drawn) -> None:
+        assert np.isfinite(drawn.logp_RT).all()
+        told.extend(row_R.tolist())
+
+    asked = Asked(((1, 2, 3), (4, 5)), (0, 0), group_R, np.array(limit_R), ones, ones, uniform_RT, -1)
     with torch.no_grad():
         assert torch.isnan(torch.empty(3)).all()
-        assert np.isfinite(decode(weights_of(), wave, None).logp_RT).all()
+        decode(weights_of(), asked, None, ended)
+    assert sorted(told) == list(range(6))
 
 
 def block_of(size: int) -> Block:

@@ -12,7 +12,7 @@ from rlvrlab.engines.hf.operations import TorchOperations, new_state
 from rlvrlab.engines.hf.weights import Layer
 
 HEADS, KEY_HEADS, SIZE, PROMPT, ROOM = 4, 2, 6, 5, 4
-LENGTHS, GROUPS, STEP, USED = (3, 5, 5), (0, 1, 1), 2, 4
+LENGTHS, GROUPS, STEPS, USED = (3, 5, 5), (0, 1, 1), (2, 0, 3), 4
 ANGLE_D = 0.7 ** np.arange(SIZE // 2)
 
 
@@ -30,15 +30,15 @@ def test_a_row_attends_to_its_prompt_and_to_its_own_tokens_so_far() -> None:
     qkv = rng.normal(size=(rows, HEADS + 2 * KEY_HEADS, SIZE))
 
     expected = np.zeros((rows, HEADS, SIZE))
-    for row, (length, group) in enumerate(zip(LENGTHS, GROUPS, strict=True)):
+    for row, (length, group, step) in enumerate(zip(LENGTHS, GROUPS, STEPS, strict=True)):
         for head in range(HEADS):
             key_head = head * KEY_HEADS // HEADS
-            newest = turned(qkv[row, HEADS + key_head], length + STEP), qkv[row, HEADS + KEY_HEADS + key_head]
+            newest = turned(qkv[row, HEADS + key_head], length + step), qkv[row, HEADS + KEY_HEADS + key_head]
             keys, values = (
-                np.concatenate([prefix_kv[i, group, key_head, :length], own_kv[i, row, key_head, :STEP], [newest[i]]])
+                np.concatenate([prefix_kv[i, group, key_head, :length], own_kv[i, row, key_head, :step], [newest[i]]])
                 for i in (0, 1)
             )
-            weight = np.exp(keys @ turned(qkv[row, head], length + STEP) * 0.3)
+            weight = np.exp(keys @ turned(qkv[row, head], length + step) * 0.3)
             expected[row, head] = weight @ values / weight.sum()
 
     shape = SimpleNamespace(heads=HEADS, kv_heads=KEY_HEADS, repeat=HEADS // KEY_HEADS, head_dim=SIZE, scale=0.3)
@@ -46,7 +46,7 @@ def test_a_row_attends_to_its_prompt_and_to_its_own_tokens_so_far() -> None:
     tables = np.hstack([np.cos(angle_TD)] * 2), np.hstack([-np.sin(angle_TD), np.sin(angle_TD)])
     weights = SimpleNamespace(shape=shape, cos_TD=torch.tensor(tables[0]), sin_TD=torch.tensor(tables[1]))
     state = new_state(torch.device("cpu"), rows, ROOM)
-    state.group[:], state.length[:], state.step[:] = torch.tensor(GROUPS), torch.tensor(LENGTHS), STEP
+    state.group[:], state.length[:], state.step[:] = map(torch.tensor, (GROUPS, LENGTHS, STEPS))
     cache = Cache(*([torch.tensor(kv[i])] for kv in (prefix_kv, own_kv) for i in (0, 1)))
     layer = Layer(*[torch.empty(0)] * 6)
     found = TorchOperations(weights).attend(0, layer, torch.tensor(qkv).reshape(rows, -1), state, cache, USED)

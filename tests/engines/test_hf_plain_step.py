@@ -9,8 +9,8 @@ import pytest
 from needs_torch import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from rlvrlab.engines.hf.asked import Asked
 from rlvrlab.engines.hf.decode import decode
-from rlvrlab.engines.hf.wave import Wave
 from rlvrlab.engines.hf.weights import Weights
 
 MOST = 32
@@ -42,9 +42,9 @@ def kernels(layers: int, new_tokens: int) -> int:
     weights, rows, ones = Weights(model, "cpu"), 6, np.ones(6)
     uniform_RT = np.full((rows, new_tokens), 0.5)
     limit_R = np.full(rows, new_tokens)
-    wave = Wave(((1, 2, 3), (4, 5, 6)), (0, 0), np.repeat([0, 1], 3), limit_R, ones, ones, uniform_RT, -1)
+    asked = Asked(((1, 2, 3), (4, 5, 6)), (0, 0), np.repeat([0, 1], 3), limit_R, ones, ones, uniform_RT, -1)
     with torch.no_grad(), Count() as count:
-        decode(weights, wave, None)
+        decode(weights, asked, None, lambda row_R, drawn: None)
     return count.kernels
 
 

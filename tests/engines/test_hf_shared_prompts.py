@@ -28,16 +28,16 @@ def test_equal_prompts_are_computed_once_and_answers_stay_what_they_were(monkeyp
     seen: list[Any] = []
     inner = sampler.decode
 
-    def watched(weights: Any, wave: Any, *more: Any) -> Any:
-        seen.append(wave)
-        return inner(weights, wave, *more)
+    def watched(weights: Any, asked: Any, *more: Any) -> Any:
+        seen.append(asked)
+        return inner(weights, asked, *more)
 
     monkeypatch.setattr(sampler, "decode", watched)
     together = engine.sample(asked)
     for a, b in zip(alone, together, strict=True):
         assert a[0].tokens == b[0].tokens and b[0].logprobs == pytest.approx(a[0].logprobs, abs=1e-4)
     # Three different prompts, at two different lengths of answer.
-    assert [len(wave.prompts) for wave in seen] == [6] and len(seen[0].group_R) == 16
+    assert [len(one.prompts) for one in seen] == [6] and len(seen[0].group_R) == 16
     assert (seen[0].group_R[1:] >= seen[0].group_R[:-1]).all()
 
 

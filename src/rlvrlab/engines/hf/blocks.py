@@ -51,7 +51,7 @@ def finish_block(weights: Weights, layer: Layer, x_NI: Tensor, attended_NI: Tens
 
 @dataclass(slots=True)
 class Cache:
-    """Keys and values: of prompts by group, of new tokens by row."""
+    """Keys and values: of prompts, one to a slot, and of new tokens by row."""
 
     prefix_k: list[Tensor]
     """Per layer (G, K, L, D)."""
@@ -66,8 +66,8 @@ class Cache:
 def new_cache(
     weights: Weights, groups: int, length: int, rows: int, new_tokens: int, *, masked_own: bool = True
 ) -> Cache:
-    """Room for a wave, zeroed, because masked positions are still multiplied by zero; where new tokens are read only
-    behind their writing (`masked_own` False), their room stays as it is."""
+    """Room for prompts and rows, zeroed, because masked positions are still multiplied by zero; where new tokens are
+    read only behind their writing (`masked_own` False), their room stays as it is."""
     shape, like = weights.shape, {"device": weights.device, "dtype": weights.dtype}
     prefix = (shape.layers, 2, groups, shape.kv_heads, length, shape.head_dim)
     own = (shape.layers, 2, rows, shape.kv_heads, new_tokens, shape.head_dim)
@@ -84,13 +84,20 @@ class Part(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], begun_G: Sequence[int], cache: Cache) -> Tensor:
-    """Fill the prompts' keys and values; the scores after each prompt (G, V).
+def prefill(
+    weights: Weights,
+    prompts: Sequence[tuple[int, ...]],
+    begun_G: Sequence[int],
+    cache: Cache,
+    slots: Sequence[int] | None = None,
+) -> Tensor:
+    """Fill the prompts' keys and values into these slots, or the first ones; the scores after each prompt (G, V).
 
     So many of a prompt's last tokens are an answer that has begun. What comes before them is computed once for all
     prompts that share it, such as the branches of a tree."""
+    slots = range(len(prompts)) if slots is None else slots
     rows_of: dict[tuple[int, ...], list[int]] = {}
-    for row, (prompt, begun) in enumerate(zip(prompts, begun_G, strict=True)):
+    for row, prompt, begun in zip(slots, prompts, begun_G, strict=True):
         if 0 < begun < len(prompt):
             rows_of.setdefault(prompt[: len(prompt) - begun], []).append(row)
     shared = {base: rows for base, rows in rows_of.items() if len(rows) > 1}
@@ -101,7 +108,8 @@ def prefill(weights: Weights, prompts: Sequence[tuple[int, ...]], begun_G: Seque
         to, longest = torch.tensor(list(known), device=weights.device), max(known.values())
         for kv in (*cache.prefix_k, *cache.prefix_v):
             kv[to, :, :longest] = kv[source, :, :longest]
-    parts = [Part(row, known.get(row, 0), prompt[known.get(row, 0) :]) for row, prompt in enumerate(prompts)]
+    starts = ((row, known.get(row, 0), prompt) for row, prompt in zip(slots, prompts, strict=True))
+    parts = [Part(row, start, prompt[start:]) for row, start, prompt in starts]
     return _fill(weights, parts, cache)
 
 

@@ -1,4 +1,5 @@
-"""Decoding without graphs: the path of the CPU.
+"""Decoding without graphs: the path of the CPU. Rows that wait begin when all of these have ended (decode_cuda.py lets
+them take free places): a step costs as much as there are living rows, so a batch that thins out loses little.
 
 The keys and values of a prompt are stored once per group; the n rows of the group attend to them together, and each row
 to its own new tokens. In float32 one softmax goes over both (decode_plain.py); in half precision torch's kernel, which
@@ -13,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlvrlab.batch import Ints
+from rlvrlab.engines.hf.asked import Asked, Drawn, Ended, Stopped
 from rlvrlab.engines.hf.blocks import Cache, finish_block, heads, new_cache, prefill
 from rlvrlab.engines.hf.decode_plain import PlainStep
 from rlvrlab.engines.hf.decode_rows import Rows
 from rlvrlab.engines.hf.draw import draw, scaled
-from rlvrlab.engines.hf.wave import Drawn, Ended, Stopped, Wave
 from rlvrlab.engines.hf.weights import Weights
 
 DEAD_SHARE = 1 / 16
@@ -45,22 +47,26 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: floa
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=bias, scale=scale)
 
 
-def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended | None = None) -> Drawn:
-    """All rows of a wave until each has ended; what is drawn behind a row's end is to be ignored."""
-    rows = Rows(wave, weights.device)
-    cache = new_cache(weights, len(wave.prompts), rows.longest, len(rows), wave.new_tokens, masked_own=False)
-    uniform_RT = torch.from_numpy(wave.uniform_RT).to(weights.device)
-    token_RT = torch.zeros(len(rows), wave.new_tokens, dtype=torch.long, device=weights.device)
+def decode(weights: Weights, asked: Asked, stopped: Stopped | None, ended: Ended) -> None:
+    """All rows together until each has ended."""
+    rows = Rows(asked, weights.device)
+    cache = new_cache(weights, len(asked.prompts), rows.longest, len(rows), asked.new_tokens, masked_own=False)
+    uniform_RT = torch.from_numpy(asked.uniform_of(rows.id_R, asked.new_tokens)).to(weights.device)
+    token_RT = torch.zeros(len(rows), asked.new_tokens, dtype=torch.long, device=weights.device)
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)
-    logits_RV = prefill(weights, wave.prompts, wave.begun_G, cache)[rows.group]
+    logits_RV = prefill(weights, asked.prompts, asked.begun_G, cache)[rows.group]
     plain = PlainStep(weights, rows, cache) if weights.dtype == torch.float32 else None
-    ends = np.array((wave.end, *wave.more_ends))
-    for t in range(wave.new_tokens):
+    ends = np.array((asked.end, *asked.more_ends))
+
+    def tell(row_R: Ints) -> None:
+        ended(row_R, Drawn(token_RT[row_R].cpu().numpy(), logp_RT[row_R].double().cpu().numpy()))
+
+    for t in range(asked.new_tokens):
         z_RV = scaled(logits_RV, rows.temperature, rows.top_p)
         token_R, logp_R = draw(z_RV, uniform_RT[rows.id, t], rows.temperature == 0 if rows.greedy else None)
         token_RT[rows.id, t], logp_RT[rows.id, t] = token_R, logp_R
         rows.dead_R |= np.isin(token_R.cpu().numpy(), ends)
-        rows.dead_R |= wave.limit_R[rows.id_R] <= t + 1
+        rows.dead_R |= asked.limit_R[rows.id_R] <= t + 1
         if stopped is not None and t % STOP_EVERY == STOP_EVERY - 1:
             rows.dead_R |= stopped(rows.id_R, token_RT[rows.id, : t + 1].cpu().numpy())
         if rows.dead_R.all():
@@ -70,11 +76,10 @@ def decode(weights: Weights, wave: Wave, stopped: Stopped | None, ended: Ended |
             rows.remove_dead(cache, t)
             if plain is not None:
                 plain.arrange()
-            if ended is not None:
-                ended(gone, Drawn(token_RT[gone].cpu().numpy(), logp_RT[gone].double().cpu().numpy()))
+            tell(gone)
         token_R = token_RT[rows.id, t]
         logits_RV = _step(weights, token_R, rows, cache, t) if plain is None else plain(token_R, t)
-    return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
+    tell(rows.id_R)
 
 
 def _step(weights: Weights, token_R: Tensor, rows: Rows, cache: Cache, t: int) -> Tensor:

@@ -1,35 +1,31 @@
 """Decoding on a GPU: one CUDA graph per batch size, replayed once per token, over buffers that never move.
 
 A step is eight kernels per layer and none of them waits for the host. Lengths live in device memory: the attention
-kernel loops as far as each row's prompt and the step counter say, so a graph serves every length (the plain-torch
-operations, used where Triton is missing, need one graph per 64 new tokens instead). Rows end on the device; every few
-steps the host looks who is left and moves the living to the front once a smaller graph can take over.
-Suffixes: R rows, G groups, T new tokens, V vocabulary, I any width.
+kernel loops as far as each place's prompt and step say, so a graph serves every length (the plain-torch operations,
+used where Triton is missing, need one graph per 64 new tokens instead). Rows end on the device; every few steps the
+host looks who has ended, and rows that wait take their places (places.py). Once nobody waits, the living move to the
+front as soon as a smaller graph can take over.
+Suffixes: R rows that begin, P places, G groups, V vocabulary, I any width.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rlvrlab.batch import Bools, Ints
+from rlvrlab.batch import Ints
+from rlvrlab.engines.hf.asked import Asked, Drawn, Ended, Moves, Stopped
 from rlvrlab.engines.hf.blocks import new_cache, prefill
 from rlvrlab.engines.hf.operations import TorchOperations, new_state
-from rlvrlab.engines.hf.wave import Drawn, Ended, Stopped, Wave, swap_out
+from rlvrlab.engines.hf.places import Arrivals, Places, bucket
 from rlvrlab.engines.hf.weights import Weights
 
 LOOK_EVERY = 8
 """Steps between two looks at who has ended."""
-BUCKETS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
-"""Batch sizes that get a graph of their own."""
-
-
-def bucket(rows: int) -> int:
-    """The smallest graph that holds so many rows."""
-    return next((size for size in BUCKETS if size >= rows), rows)
 
 
 def operations(weights: Weights) -> TorchOperations:
@@ -60,7 +56,7 @@ class Sizes(NamedTuple):
 
 
 class GraphDecoder:
-    """Keeps buffers and graphs between waves; both are made anew when a wave does not fit."""
+    """Keeps buffers and graphs between calls; both are made anew when a call does not fit."""
 
     def __init__(self, weights: Weights, ops: TorchOperations | None = None) -> None:
         self.weights = weights
@@ -69,35 +65,52 @@ class GraphDecoder:
 
     @property
     def cache_bytes(self) -> int:
-        """Memory that keys and values hold between waves."""
+        """Memory that keys and values hold between calls."""
         return self._room.cache_bytes if self._room else 0
 
     def forget(self) -> None:
         """Give buffers and graphs back."""
         self._room = None
 
-    def decode(self, wave: Wave, stopped: Stopped | None, ended: Ended | None = None) -> Drawn:
-        """All rows of a wave until each has ended; what is drawn behind a row's end is to be ignored."""
-        room = self._fitting(wave)
-        room.load(wave)
-        rows, nucleus = len(wave.group_R), bool((wave.top_p_R < 1).any())
-        logits_GV = prefill(self.weights, wave.prompts, wave.begun_G, room.cache)
-        self.ops.choose(logits_GV[room.state.group[:rows].long()], room.state, nucleus)
-        alive = rows
-        for t in range(wave.new_tokens - 1):
-            if t % LOOK_EVERY == 0:
-                alive = room.look(alive, t, stopped, ended)
-                if alive == 0:
-                    break
-            room.advance(bucket(alive), t, nucleus)
-        return room.drawn(np.arange(rows))
+    def decode(
+        self,
+        asked: Asked,
+        most: int,
+        stopped: Stopped | None,
+        ended: Ended,
+        unwanted: Callable[[int], bool] | None = None,
+    ) -> None:
+        """Draw all rows, at most so many abreast; those that are `unwanted` when their turn comes do not begin."""
+        places = Places(asked, most, unwanted)
+        room = self._fitting(asked, places)
+        room.clear(asked.end)
+        while True:
+            arrivals = places.admit()
+            if arrivals is not None:
+                room.begin(asked, arrivals)
+            if not len(places.taken):
+                return
+            nucleus = bool((asked.top_p_R[places.row_P[places.taken]] < 1).any())
+            steps, first = min(LOOK_EVERY, places.steps_left), places.longest
+            for t in range(first, first + steps):
+                room.advance(bucket(len(places.row_P)), t, nucleus)
+            places.step_P += steps
+            gone = room.look(places, stopped)
+            if len(gone):
+                row_R, drawn = places.row_P[gone], room.drawn(gone)
+                places.leave(gone)
+                room.vacate(gone)
+                ended(row_R, drawn)
+            moves = places.close_up()
+            if moves is not None:
+                room.move(moves, places.longest)
 
-    def _fitting(self, wave: Wave) -> Room:
-        """Buffers that hold the wave, in steps of 64 positions; they grow to hold earlier ones too, unless many short
+    def _fitting(self, asked: Asked, places: Places) -> Room:
+        """Buffers that hold the call, in steps of 64 positions; they grow to hold earlier ones too, unless many short
         rows before and few long ones now would make that far larger than either."""
-        longest = max(len(p) for p in wave.prompts)
-        positions = (-(-n // 64) * 64 for n in (longest, wave.new_tokens))
-        wanted = Sizes(bucket(len(wave.group_R)), bucket(len(wave.prompts)), *positions)
+        longest = max(len(p) for p in asked.prompts)
+        positions = (-(-n // 64) * 64 for n in (longest, asked.new_tokens))
+        wanted = Sizes(bucket(len(places.row_P)), bucket(places.slots), *positions)
         if self._room is not None:
             both = Sizes(*map(max, wanted, self._room.sizes))
             if both.positions <= 2 * max(wanted.positions, self._room.sizes.positions):
@@ -116,72 +129,85 @@ class Room:
         self.cache = new_cache(weights, sizes.groups, sizes.length, sizes.rows, sizes.new_tokens)
         self.state = new_state(weights.device, sizes.rows, sizes.new_tokens)
         self.cache_bytes = sizes.positions * weights.shape.cache_values * weights.dtype.itemsize
+        self._last_1V = torch.empty(0)
+        """Scores after the prompt that was begun last: further samples of it may wait."""
         self._graphs: dict[tuple[int, int, bool], Any] = {}
         self._pool = torch.cuda.graph_pool_handle() if weights.device.type == "cuda" else None
 
-    def load(self, wave: Wave) -> None:
-        """Forget the last wave; every row of this one is alive and has no token yet."""
-        state, rows = self.state, len(wave.group_R)
-        length_G = np.array([len(p) for p in wave.prompts])
+    def clear(self, end: int) -> None:
+        """Forget the last call."""
+        self.vacate(np.arange(self.sizes.rows))
+        self.state.end.fill_(end)
+
+    def vacate(self, place_P: Ints) -> None:
+        """Places without a row are computed too: they write nothing down, and have next to nothing to look at."""
+        place, state = self._on_device(place_P), self.state
+        for buffer in (state.living, state.step, state.group, state.length):
+            buffer[place] = 0
+
+    def begin(self, asked: Asked, new: Arrivals) -> None:
+        """Compute the prompts that are new, draw the first token of each row, and put all into the rows' places."""
+        rows, top_p_R = new.row_R, asked.top_p_R[new.row_R]
+        part = new_state(self.weights.device, len(rows), self.sizes.new_tokens)
         for buffer, values in (
-            (state.group, wave.group_R),
-            (state.length, length_G[wave.group_R]),
-            (state.row, np.arange(rows)),
-            (state.limit, wave.limit_R),
-            (state.temperature, wave.temperature_R),
-            (state.top_p, wave.top_p_R),
+            (part.group, new.slot_R),
+            (part.length, np.array([len(asked.prompts[group]) for group in asked.group_R[rows]])),
+            (part.limit, asked.limit_R[rows]),
+            (part.temperature, asked.temperature_R[rows]),
+            (part.top_p, top_p_R),
+            (part.uniform, asked.uniform_of(rows, self.sizes.new_tokens)),
         ):
-            buffer[:rows].copy_(torch.from_numpy(np.ascontiguousarray(values)))
-        state.uniform[:rows, : wave.new_tokens].copy_(torch.from_numpy(wave.uniform_RT))
-        for buffer in (state.out_token, state.out_logp, state.step, state.dead):
-            buffer.zero_()
-        state.end.fill_(wave.end)
-        self._told_R: Bools = np.zeros(rows, dtype=bool)
-        self._vacate(rows)
+            buffer.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+        part.living.fill_(1)
+        part.end = self.state.end
+        logits_GV = self._scores(asked, new)
+        self._last_1V = logits_GV[-1:].clone()
+        self.ops.choose(logits_GV[self._on_device(new.prompt_R)], part, bool((top_p_R < 1).any()))
+        place = self._on_device(new.place_R)
+        for whole, own in zip(self.state.by_place(), part.by_place(), strict=True):
+            whole[place] = own
 
-    def _vacate(self, rows: int) -> None:
-        """Places without a row are computed too: mark them dead, with group 0 and the spare line to write to."""
-        self.state.dead[rows:] = 1
-        self.state.group[rows:] = self.state.length[rows:] = 0
-        self.state.row[rows:] = self.sizes.rows
+    def _scores(self, asked: Asked, new: Arrivals) -> Tensor:
+        """Scores after each of the prompts (G, V)."""
+        if not new.groups:
+            return self._last_1V
+        prompts, begun_G = [asked.prompts[g] for g in new.groups], [asked.begun_G[g] for g in new.groups]
+        logits_GV = prefill(self.weights, prompts, begun_G, self.cache, new.slots)
+        return torch.cat((self._last_1V, logits_GV)) if new.continued else logits_GV
 
-    def drawn(self, row_R: Ints) -> Drawn:
-        """What stands in the output lines of these rows."""
-        row = torch.from_numpy(row_R).to(self.weights.device)
-        token_RT, logp_RT = self.state.out_token[row], self.state.out_logp[row]
+    def look(self, places: Places, stopped: Stopped | None) -> Ints:
+        """Places whose rows have ended, on the device or now because they are `stopped`."""
+        taken = places.taken
+        living_P = self.state.living.cpu().numpy()[taken] != 0
+        if stopped is not None and living_P.any():
+            going = taken[living_P]
+            count_P = places.step_P[going] + 1
+            token_PT = self.state.out_token[self._on_device(going), : int(count_P.max())].cpu().numpy()
+            tokens = (line[:count] for line, count in zip(token_PT, count_P, strict=True))
+            living_P[living_P] = ~stopped(places.row_P[going], tokens)
+        return taken[~living_P]
+
+    def drawn(self, place_P: Ints) -> Drawn:
+        """What stands in the output lines of these places."""
+        place = self._on_device(place_P)
+        token_RT, logp_RT = self.state.out_token[place], self.state.out_logp[place]
         return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
 
-    def look(self, alive: int, t: int, stopped: Stopped | None, ended: Ended | None = None) -> int:
-        """Places still to compute, 0 once all rows ended; the living move to the front when a smaller graph fits."""
-        state = self.state
-        dead_R = state.dead[:alive].cpu().numpy() != 0
-        if stopped is not None:
-            row_R = state.row[:alive].cpu().numpy()
-            hit_R = ~dead_R
-            hit_R[hit_R] = stopped(row_R[hit_R], state.out_token[row_R[hit_R], : t + 1].cpu().numpy())
-            state.dead[:alive] |= torch.from_numpy(hit_R).to(state.dead.device)
-            dead_R |= hit_R
-        left = int((~dead_R).sum())
-        if ended is not None and left and left < alive:
-            gone = state.row[:alive].cpu().numpy()[dead_R]
-            gone = gone[~self._told_R[gone]].astype(np.int64)
-            self._told_R[gone] = True
-            if len(gone):
-                ended(gone, self.drawn(gone))
-        if not left or bucket(left) >= bucket(alive):
-            return alive if left else 0
-        moves, device = swap_out(dead_R), self.weights.device
-        to, source = torch.from_numpy(moves.to).to(device), torch.from_numpy(moves.source).to(device)
-        settings = (state.limit, state.temperature, state.top_p)
-        for buffer in (state.token, state.group, state.length, state.row, state.dead, *settings):
+    def move(self, moves: Moves, used: int) -> None:
+        """Rows change places, with so many of their positions in the cache."""
+        to, source = self._on_device(moves.to), self._on_device(moves.source)
+        for buffer in self.state.by_place():
             buffer[to] = buffer[source]
-        self._vacate(moves.alive)
         for kv in (*self.cache.own_k, *self.cache.own_v):
-            kv[to, :, :t] = kv[source, :, :t]
-        return left
+            kv[to, :, :used] = kv[source, :, :used]
+        self.vacate(moves.source)
+
+    def _on_device(self, values: Ints) -> Tensor:
+        return torch.from_numpy(values).to(self.weights.device)
 
     def advance(self, rows: int, t: int, nucleus: bool) -> None:
-        """One step for `rows` places. The first of its kind runs eagerly: it compiles what the capture then records."""
+        """One step for `rows` places, of which the furthest is at its token `t`. The first of its kind runs eagerly: it
+        compiles what the capture then records."""
         every, most = self.ops.length_bucket, self.sizes.new_tokens
         key = (rows, most if every is None else min(most, (t // every + 1) * every), nucleus)
         if key in self._graphs:
@@ -207,5 +233,5 @@ class Room:
             gated = ops.gate(weights.project(h, layer.gate_up, layer.gate_up_bias))
             y_RI = weights.project(gated, layer.down, layer.down_bias)
         _, h = ops.add_norm(x_RI, y_RI, weights.norm)
-        state.step.add_(1)
+        state.step.add_(state.living)
         ops.choose(weights.score(h), state, nucleus)

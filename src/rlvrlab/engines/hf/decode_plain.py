@@ -18,7 +18,7 @@ from rlvrlab.engines.hf.weights import Layer, Weights
 
 
 class PlainStep:
-    """The steps of one wave."""
+    """The steps of rows that are decoded together."""
 
     def __init__(self, weights: Weights, rows: Rows, cache: Cache) -> None:
         self.weights, self.rows, self.cache, self.shape = weights, rows, cache, weights.shape

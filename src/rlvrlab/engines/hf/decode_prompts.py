@@ -1,4 +1,4 @@
-"""How the rows of a wave look at their prompts in a decoding step in float32 on a CPU.
+"""How rows look at their prompts in a decoding step in float32 on a CPU.
 
 Where all groups have equally many rows, copies go from one room to another that all blocks use in turn; where rows have
 left, by index. Suffixes: G groups, W rows per group, R rows, K key heads with E query heads each, D head size, L prompt

@@ -1,4 +1,4 @@
-"""Where the rows of a wave sit while the CPU decodes it, and how finished ones leave.
+"""Where rows sit while the CPU decodes them together, and how finished ones leave.
 
 Suffixes: G groups, R rows, S slots of the rectangle (G, rows per group), K key heads with E query heads each, I any
 width, L prompt positions.
@@ -11,34 +11,34 @@ import torch
 from torch import Tensor
 
 from rlvrlab.batch import Bools, Ints
+from rlvrlab.engines.hf.asked import Asked, swap_out
 from rlvrlab.engines.hf.blocks import Cache
-from rlvrlab.engines.hf.wave import Wave, swap_out
 
 
 class Rows:
     """Which row sits where, and the settings of each, in the order of the batch."""
 
-    def __init__(self, wave: Wave, device: torch.device) -> None:
-        length_G = np.array([len(p) for p in wave.prompts])
+    def __init__(self, asked: Asked, device: torch.device) -> None:
+        length_G = np.array([len(p) for p in asked.prompts])
         self.device = device
-        self.id_R: Ints = np.arange(len(wave.group_R))
-        self.dead_R: Bools = np.zeros(len(wave.group_R), dtype=bool)
-        self.group_R: Ints = wave.group_R.copy()
+        self.id_R: Ints = np.arange(len(asked.group_R))
+        self.dead_R: Bools = np.zeros(len(asked.group_R), dtype=bool)
+        self.group_R: Ints = asked.group_R.copy()
         self.length_G: Ints = length_G
-        self.greedy = bool((wave.temperature_R == 0).any())
-        self.nucleus = bool((wave.top_p_R < 1).any())
-        self._wave = wave
+        self.greedy = bool((asked.temperature_R == 0).any())
+        self.nucleus = bool((asked.top_p_R < 1).any())
+        self._asked = asked
         self._lay_out()
 
     def _lay_out(self) -> None:
         """Device copies, and the rectangle (G, m) of rows per group that the prefix is attended with."""
-        wave, id_R = self._wave, self.id_R
+        asked, id_R = self._asked, self.id_R
         move = self._move
         self.id, self.group = move(id_R), move(self.group_R)
         self.length = move(self.length_G[self.group_R])
-        self.temperature = move(wave.temperature_R[id_R].astype(np.float32))
-        self.top_p = move(wave.top_p_R[id_R].astype(np.float32)) if self.nucleus else None
-        self.limit = move(wave.limit_R[id_R])
+        self.temperature = move(asked.temperature_R[id_R].astype(np.float32))
+        self.top_p = move(asked.top_p_R[id_R].astype(np.float32)) if self.nucleus else None
+        self.limit = move(asked.limit_R[id_R])
         order = np.argsort(self.group_R, kind="stable")
         groups = len(self.length_G)
         count_G = np.bincount(self.group_R, minlength=groups)

@@ -101,7 +101,7 @@ def attend_kernel(
     """One program per row and key head: rotate, write this token's key and value, attend to prompt and own tokens."""
     row = tl.program_id(0).to(tl.int64)
     key_head = tl.program_id(1)
-    t = tl.load(step)
+    t = tl.load(step + row)
     g = tl.load(group + row).to(tl.int64)
     length = tl.load(length_of + row)
     place = (length + t) * D
@@ -160,7 +160,7 @@ def block_mass_kernel(logits, temperature, top, mass, best, V, BLOCKS, BLOCK: tl
 
 @triton.jit
 def choose_kernel(
-    logits, temperature, top, mass, best, uniform, step, row_of, limit, end, dead, token, out_token, out_logp,
+    logits, temperature, top, mass, best, uniform, step, limit, end, living, token, out_token, out_logp,
     V, BLOCKS, room, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Find the block by its mass, the token inside it, and write both down unless the row had ended."""
@@ -172,8 +172,8 @@ def choose_kernel(
     weight = weight.to(tl.float64)
     upto = tl.cumsum(weight, 0)
     whole = tl.sum(weight, 0)
-    t = tl.load(step)
-    line = tl.load(row_of + row).to(tl.int64) * room + t
+    t = tl.load(step + row)
+    line = row.to(tl.int64) * room + t
     u = tl.load(uniform + line)
     target = tl.where(u < 1 - 1e-12, u, 1 - 1e-12) * whole
     block = tl.minimum(tl.sum((upto <= target).to(tl.int32), 0), BLOCKS - 1)
@@ -189,11 +189,11 @@ def choose_kernel(
     chosen = tl.where(tl.load(temperature + row) > 0, drawn, likeliest)
     logp = _tempered(logits, temperature, row, chosen, V) - z_top - tl.log(whole.to(tl.float32))
     tl.store(token + row, chosen.to(tl.int64))
-    alive = tl.load(dead + row) == 0
+    alive = tl.load(living + row) != 0
     tl.store(out_token + line, chosen.to(tl.int64), mask=alive)
     tl.store(out_logp + line, logp, mask=alive)
-    over = (chosen == tl.load(end)) | (t + 1 >= tl.load(limit + row))
-    tl.store(dead + row, over.to(tl.int32), mask=alive)
+    going = (chosen != tl.load(end)) & (t + 1 < tl.load(limit + row))
+    tl.store(living + row, going.to(tl.int32), mask=alive)
 
 
 class TritonOperations(TorchOperations):
@@ -231,7 +231,7 @@ class TritonOperations(TorchOperations):
         return out
 
     def attend(self, i: int, layer: Layer, qkv_RI: Tensor, state: State, cache: Cache, used: int) -> Tensor:
-        """Rotate, write this token's key and value, attend to the prompt and the new tokens so far."""
+        """Rotate, write this token's key and value, attend to the prompt and the own tokens so far."""
         weights, shape = self.weights, self.weights.shape
         out = qkv_RI.new_empty(len(qkv_RI), shape.heads * shape.head_dim)
         norm = layer.q_norm is not None
@@ -260,7 +260,7 @@ class TritonOperations(TorchOperations):
             logits_RV, temperature, top, mass, best, vocab, blocks, BLOCK=VOCAB_BLOCK, num_warps=4
         )
         choose_kernel[(rows,)](
-            logits_RV, temperature, top, mass, best, state.uniform, state.step, state.row, state.limit, state.end,
-            state.dead, state.token, state.out_token, state.out_logp, vocab, blocks, state.out_token.shape[1],
+            logits_RV, temperature, top, mass, best, state.uniform, state.step, state.limit, state.end,
+            state.living, state.token, state.out_token, state.out_logp, vocab, blocks, state.out_token.shape[1],
             BLOCK=VOCAB_BLOCK, WIDTH=triton.next_power_of_2(blocks), num_warps=4,
         )  # fmt: skip

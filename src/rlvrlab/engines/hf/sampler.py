@@ -12,18 +12,18 @@ Suffixes: R rows, T new tokens.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 
 from rlvrlab.batch import Bools, Ints
+from rlvrlab.engines.hf.asked import Asked, Drawn, Ended
 from rlvrlab.engines.hf.attention import without_cudnn
 from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.decode_cuda import GraphDecoder
 from rlvrlab.engines.hf.memory import available
-from rlvrlab.engines.hf.wave import Drawn, Ended, Wave
 from rlvrlab.engines.hf.weights import Weights, obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
@@ -66,7 +66,7 @@ class HfSampler:
     def _take(self, weights: Weights, tokenizer: Tokenizer, graphs: bool | None) -> None:
         self.weights, self.tokenizer = weights, tokenizer
         self.max_rows = self.abreast = MAX_ROWS.get(self.weights.device.type, MAX_ROWS["cpu"])
-        """Answers drawn abreast at most, and in the wave under way, which is smaller where memory is."""
+        """Answers drawn abreast at most, and in the decoding under way, fewer where memory is short."""
         fixed = self.weights.device.type == "cuda" if graphs is None else graphs
         self._graphs = GraphDecoder(self.weights) if fixed else None
 
@@ -103,22 +103,17 @@ class HfSampler:
             for i, request in enumerate(requests)
         }
         with torch.inference_mode(), without_cudnn():
-            for wave in self._waves(requests):
-                if unwanted is not None and all(map(unwanted, {row.request for row in wave})):
-                    continue
+            for rows in self._portions(requests):
 
-                def ended(index: Ints, drawn: Drawn, wave: list[Row] = wave) -> None:
-                    rows = [wave[i] for i in index]
-                    made = list(zip(rows, self._completions(requests, rows, drawn, policy_version), strict=True))
+                def ended(index: Ints, drawn: Drawn, rows: list[Row] = rows) -> None:
+                    some = [rows[i] for i in index]
+                    made = list(zip(some, self._completions(requests, some, drawn, policy_version), strict=True))
                     for row, completion in made:
                         out[row.request][row.sample] = completion
                     if told is not None:
                         told([(*row, completion) for row, completion in made])
 
-                self.abreast = len(wave)
-                drawn = self._decode(requests, wave, uniform, ended if told else None, unwanted)
-                rest = np.array([i for i, row in enumerate(wave) if out[row.request][row.sample] is None], dtype=int)
-                ended(rest, Drawn(drawn.token_RT[rest], drawn.logp_RT[rest]))
+                self._decode(requests, rows, uniform, ended, unwanted)
         return [[one for one in group if one is not None] for group in out]
 
     def _check(self, requests: Sequence[Request]) -> None:
@@ -135,8 +130,20 @@ class HfSampler:
         prompt = max((len(request.tokens) for request in requests), default=0)
         self.weights.reach(prompt + max((request.sampling.max_tokens for request in requests), default=0))
 
-    def _waves(self, requests: Sequence[Request]) -> Iterator[list[Row]]:
-        """Requests of similar length share a wave, as many rows as memory allows; equal prompts are neighbours."""
+    def _portions(self, requests: Sequence[Request]) -> Iterator[list[Row]]:
+        """What is decoded by one call: with graphs everything, for rows that wait take free places there; on a CPU as
+        many rows as memory allows, wave after wave (decode.py says why)."""
+        rows = self._in_order(requests)
+        prompt = max((len(request.tokens) for request in requests), default=0)
+        while rows:
+            longest = prompt + requests[rows[0].request].sampling.max_tokens
+            self.abreast = min(len(rows), self._capacity(longest))
+            count = self.abreast if self._graphs is None else len(rows)
+            yield rows[:count]
+            rows = rows[count:]
+
+    def _in_order(self, requests: Sequence[Request]) -> list[Row]:
+        """The longest answers come first, requests of similar length together; equal prompts are neighbours."""
         first: dict[Any, int] = {}
         for i, request in enumerate(requests):
             first.setdefault(_prefix(request), i)
@@ -144,19 +151,7 @@ class HfSampler:
         def size(i: int) -> tuple[int, int, int]:
             return -requests[i].sampling.max_tokens, -len(requests[i].tokens), first[_prefix(requests[i])]
 
-        rows: list[Row] = []
-        limit = 0
-        prompt = max((len(request.tokens) for request in requests), default=0)
-        for i in sorted(range(len(requests)), key=size):
-            for sample in range(requests[i].n):
-                if not rows:
-                    limit = self._capacity(prompt + requests[i].sampling.max_tokens)
-                rows.append(Row(i, sample))
-                if len(rows) == limit:
-                    yield rows
-                    rows = []
-        if rows:
-            yield rows
+        return [Row(i, sample) for i in sorted(range(len(requests)), key=size) for sample in range(requests[i].n)]
 
     def _capacity(self, length: int) -> int:
         kind = self.weights.device.type
@@ -171,38 +166,40 @@ class HfSampler:
         requests: Sequence[Request],
         rows: list[Row],
         uniform: dict[int, Any],
-        ended: Ended | None,
+        ended: Ended,
         unwanted: Unwanted | None,
-    ) -> Drawn:
-        prefixes = [_prefix(requests[row.request]) for row in rows]
-        place = {prefix: g for g, prefix in enumerate(dict.fromkeys(prefixes))}
-        settings = [requests[row.request].sampling for row in rows]
-        limit_R = np.array([s.max_tokens for s in settings])
-        uniform_RT = np.zeros((len(rows), int(limit_R.max())))
-        for r, row in enumerate(rows):
-            uniform_RT[r, : limit_R[r]] = uniform[row.request][row.sample]
-        wave = Wave(
-            prompts=tuple(tokens for tokens, *_ in place),
-            begun_G=tuple(begun for *_, begun in place),
-            group_R=np.array([place[prefix] for prefix in prefixes]),
-            limit_R=limit_R,
-            temperature_R=np.array([s.temperature for s in settings]),
-            top_p_R=np.array([s.top_p for s in settings]),
-            uniform_RT=uniform_RT,
-            end=self.tokenizer.end,
-            more_ends=tuple(sorted(self.tokenizer.ends - {self.tokenizer.end})),
-        )
-        stops = [s.stop for s in settings]
+    ) -> None:
+        asked = self._asked(requests, rows, uniform)
+        stops = [requests[row.request].sampling.stop for row in rows]
 
-        def stopped(index: Ints, tokens: Ints) -> Bools:
+        def needless(row: int) -> bool:
+            return unwanted is not None and unwanted(rows[row].request)
+
+        def stopped(index: Ints, tokens: Iterable[Ints]) -> Bools:
             pairs = zip(index, tokens, strict=True)
-            hit = np.array([bool(stops[r]) and self._holds(t.tolist(), stops[r]) for r, t in pairs])
-            return hit if unwanted is None else hit | np.array([unwanted(rows[r].request) for r in index])
+            return np.array([(bool(stops[r]) and self._holds(t.tolist(), stops[r])) or needless(r) for r, t in pairs])
 
         check = stopped if any(stops) or unwanted is not None else None
         if self._graphs is not None:
-            return self._graphs.decode(wave, check, ended)
-        return decode(self.weights, wave, check, ended)
+            self._graphs.decode(asked, self.abreast, check, ended, needless)
+        elif not all(map(needless, range(len(rows)))):
+            decode(self.weights, asked, check, ended)
+
+    def _asked(self, requests: Sequence[Request], rows: list[Row], uniform: dict[int, Any]) -> Asked:
+        prefixes = [_prefix(requests[row.request]) for row in rows]
+        place = {prefix: g for g, prefix in enumerate(dict.fromkeys(prefixes))}
+        settings = [requests[row.request].sampling for row in rows]
+        return Asked(
+            prompts=tuple(tokens for tokens, *_ in place),
+            begun_G=tuple(begun for *_, begun in place),
+            group_R=np.array([place[prefix] for prefix in prefixes]),
+            limit_R=np.array([s.max_tokens for s in settings]),
+            temperature_R=np.array([s.temperature for s in settings]),
+            top_p_R=np.array([s.top_p for s in settings]),
+            uniform_R=[uniform[row.request][row.sample] for row in rows],
+            end=self.tokenizer.end,
+            more_ends=tuple(sorted(self.tokenizer.ends - {self.tokenizer.end})),
+        )
 
     def _holds(self, tokens: Sequence[int], stop: tuple[str, ...]) -> bool:
         text = self.tokenizer.decode(tokens)

@@ -1,11 +1,11 @@
-"""Rows that are sampled together, and how finished ones make room.
+"""What a decoder is asked for and what it tells, and how the living move together when others have ended.
 
 Suffixes: G prompts (groups), R rows (samples), T new tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from rlvrlab.batch import Bools, Floats, Ints
 
-Stopped = Callable[[Ints, Ints], Bools]
-"""(rows, their tokens so far) -> which of them hit a stop string."""
+Stopped = Callable[[Ints, Iterable[Ints]], Bools]
+"""(rows, the tokens of each so far) -> which of them hit a stop string."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
-    """What a decoder is asked for; rows of one group are neighbours."""
+class Asked:
+    """Rows that are to be drawn; those of one group are neighbours."""
 
     prompts: tuple[tuple[int, ...], ...]
     """The tokens of one prompt per group."""
@@ -31,8 +31,8 @@ class Wave:
     """Most new tokens of each row."""
     temperature_R: Floats
     top_p_R: Floats
-    uniform_RT: Floats
-    """One number in [0, 1) per row and new token."""
+    uniform_R: Sequence[Floats]
+    """Of each row one number in [0, 1) per new token."""
     end: int
     """Token that ends a row."""
     more_ends: tuple[int, ...] = ()
@@ -40,8 +40,15 @@ class Wave:
 
     @property
     def new_tokens(self) -> int:
-        """Steps until the last row is cut."""
+        """Steps of the longest row."""
         return int(self.limit_R.max())
+
+    def uniform_of(self, row_R: Ints, new_tokens: int) -> Floats:
+        """The numbers of these rows in lines of one length, with zeros behind them."""
+        uniform_RT = np.zeros((len(row_R), new_tokens))
+        for line_T, row in zip(uniform_RT, row_R, strict=True):
+            line_T[: len(self.uniform_R[row])] = self.uniform_R[row]
+        return uniform_RT
 
 
 class Drawn(NamedTuple):
@@ -53,7 +60,7 @@ class Drawn(NamedTuple):
 
 
 Ended = Callable[[Ints, Drawn], None]
-"""(rows, what was drawn for them) of rows that will not change any more."""
+"""(rows, what was drawn for them) of rows that will not change any more; told of each row once."""
 
 
 class Moves(NamedTuple):
