@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parent
 COSTLY = re.compile(r"\bst\.text\((?:\)|m(?:in|ax)_size)|\bcodec=[\"']utf-8")
 
@@ -16,11 +14,3 @@ def test_no_test_asks_utf8_about_every_character() -> None:
     found = [path.name for path in TESTS.rglob("*.py") if path.name != own and COSTLY.search(path.read_text("utf-8"))]
     assert found == [], "use texts.any_text"
     assert COSTLY.search("st.text(max_size=3)") and COSTLY.search("st.text()") and not COSTLY.search('st.text("ab")')
-
-
-def test_these_are_the_texts_that_utf8_can_hold() -> None:
-    pytest.importorskip("hypothesis")
-    from hypothesis import find
-    from texts import any_text
-
-    assert all(find(any_text(), lambda text, one=one: one in text) == one for one in ("\x00", "\u2028", "\ufeff"))
