@@ -91,6 +91,8 @@ FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @example([("grpo", "5")])
 @example([("phase_tables", "5")])
 @example([("env.type.x", "1"), ("env", "{}")])
+@example([("\r", "")])
+@example([("seed ", "")])
 def test_random_overrides_never_crash(tmp_path, pairs: list[tuple[str, str]]) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text(SMALL)
