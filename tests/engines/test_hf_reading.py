@@ -289,6 +289,7 @@ print("transformers" in sys.modules, "peft" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_an_examination_imports_neither_transformers_nor_peft(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model")
     changed(max_position_embeddings=512)(model)

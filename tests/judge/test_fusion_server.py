@@ -282,6 +282,7 @@ def anti_table(size: int) -> list[int]:
     return chain + [chain[0] + (at << 56) for at in range(1, 16)] + [(at << 40) + 1 for at in range(1, size // 2)]
 
 
+@pytest.mark.slow
 def test_keys_that_share_a_hash_are_refused_before_a_table_is_made_of_them(quickly: Any) -> None:
     alike = [["int", hex(i * MERSENNE)] for i in range(1, 20_000)]
     pairs = [["tuple", [key, 1]] for key in alike]

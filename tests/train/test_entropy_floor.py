@@ -34,6 +34,7 @@ def with_floor(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     return trained(tmp_path_factory.mktemp("floor"), "entropy.floor=1.0")
 
 
+@pytest.mark.slow
 def test_the_metrics_tell_what_was_drawn_and_which_bonus_counted(with_floor: list[dict]) -> None:
     found = with_floor
     drawn = [row["actor/drawn_entropy"] for row in found]
@@ -41,6 +42,7 @@ def test_the_metrics_tell_what_was_drawn_and_which_bonus_counted(with_floor: lis
     assert min(drawn) < 1.0 < max(drawn), "both kinds of steps are there, or nothing is tested"
 
 
+@pytest.mark.slow
 def test_the_policy_stays_near_the_floor_and_does_not_rise_beyond_it(with_floor: list[dict], tmp_path: Path) -> None:
     arms = {
         "none": trained(tmp_path / "none", "entropy.coef=0"), "floor": with_floor,

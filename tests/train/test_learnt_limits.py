@@ -83,7 +83,7 @@ class Whole(NamedTuple):
     changes: int
 
 
-@pytest.fixture(scope="module", params=[0, 1], ids=["lag 0", "lag 1"])
+@pytest.fixture(scope="module", params=[pytest.param(0, marks=pytest.mark.slow), 1], ids=["lag 0", "lag 1"])
 def whole(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Whole:
     home = tmp_path_factory.mktemp("whole")
     code = train(home, request.param, lambda: faults.count_changes(home / "changes"))
