@@ -59,7 +59,7 @@ $(VENV)/.oracles: $(VENV)/.dev tests/oracles/requirements.txt
 	@touch $@
 
 oracles: $(VENV)/.oracles  ## compare the maths with the real TRL, verl and TorchJD
-	$(BIN)/python -m pytest -m oracle
+	$(BIN)/python -m pytest -m oracle $$(grep -rlE --include='test_*.py' 'mark\.oracle' tests)  # all others take longer to collect
 
 # verl's pins conflict with ours, so it never shares our environment; no constraints.txt here for the same reason.
 $(VERL)/.ready: tests/scale/verl_requirements.txt pyproject.toml

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 
 class Expected:
@@ -42,11 +42,11 @@ class Expected:
         return float(((score - fitted) ** 2).sum()) / ((runs - 1) * (problems - 1)) / (runs * problems)
 
     def half(self, level: float) -> float:
-        of_problems = stats.t.ppf((1 + level) / 2, self.problems_df) ** 2
+        of_problems = scipy.stats.t.ppf((1 + level) / 2, self.problems_df) ** 2
         least = of_problems * self.by_problem
         if not self.seeds_df:
             return math.sqrt(least)
-        of_seeds = stats.t.ppf((1 + level) / 2, self.seeds_df) ** 2
+        of_seeds = scipy.stats.t.ppf((1 + level) / 2, self.seeds_df) ** 2
         more = of_seeds * self.by_seed + of_problems * max(0.0, self.by_problem - self.by_answer)
         return math.sqrt(max(least, more))
 
@@ -58,15 +58,15 @@ class Expected:
         excess = lambda log_p: self.half(-math.expm1(log_p)) - abs(self.centre)  # noqa: E731
         if excess(math.log(1e-15)) < 0:
             return 0.0
-        return min(1.0, tests * math.exp(optimize.brentq(excess, math.log(1e-15), -1e-9, xtol=1e-12)))
+        return min(1.0, tests * math.exp(scipy.optimize.brentq(excess, math.log(1e-15), -1e-9, xtol=1e-12)))
 
 
 def jeffreys_or_wilson(right: int, n: int) -> tuple[float, float]:
-    low, high = stats.binomtest(right, n).proportion_ci(method="wilson") if n else (0.0, 1.0)
+    low, high = scipy.stats.binomtest(right, n).proportion_ci(method="wilson") if n else (0.0, 1.0)
     if 0 < right < min(5, n - right):
-        low = min(low, stats.beta.ppf(0.025, right + 0.5, n - right + 0.5))
+        low = min(low, scipy.stats.beta.ppf(0.025, right + 0.5, n - right + 0.5))
     if 0 < n - right < min(5, right):
-        high = max(high, stats.beta.ppf(0.975, right + 0.5, n - right + 0.5))
+        high = max(high, scipy.stats.beta.ppf(0.975, right + 0.5, n - right + 0.5))
     return max(0.0, low), min(1.0, high)
 
 
@@ -76,10 +76,10 @@ def arm_interval(score: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     runs, problems = score.shape
     mean, by_problem = float(score.mean()), float(score.mean(axis=0).var(ddof=1)) / problems
     by_seed, by_answer = float(score.mean(axis=1).var(ddof=1)) / runs, Expected.residual(score)
-    of_problems = stats.t.ppf((1 + level) / 2, problems - 1) ** 2
-    of_seeds = stats.t.ppf((1 + level) / 2, runs - 1) ** 2
+    of_problems = scipy.stats.t.ppf((1 + level) / 2, problems - 1) ** 2
+    of_seeds = scipy.stats.t.ppf((1 + level) / 2, runs - 1) ** 2
     more = of_seeds * by_seed + of_problems * max(0.0, by_problem - by_answer)
-    half, z = math.sqrt(max(of_problems * by_problem, more)), stats.norm.ppf((1 + level) / 2)
+    half, z = math.sqrt(max(of_problems * by_problem, more)), scipy.stats.norm.ppf((1 + level) / 2)
     if half > 1e-9:
         trials = mean * (1 - mean) * z**2 / half**2
         centre = (mean + z**2 / (2 * trials)) / (1 + z**2 / trials)

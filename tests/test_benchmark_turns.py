@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from living import alive, left_of
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import against
@@ -61,13 +61,6 @@ def test_a_folder_without_the_package_and_a_command_that_fails_are_told(tmp_path
         against.measured(version(tmp_path, "new"), ["-c", "import sys; print('why', file=sys.stderr); sys.exit(3)"])
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends processes with their parent on Linux only")
 @pytest.mark.parametrize("killed", [False, True])
 def test_spinners_spin_during_the_block_and_end_with_it_or_with_their_parent(killed: bool) -> None:
@@ -92,9 +85,7 @@ def test_spinners_spin_during_the_block_and_end_with_it_or_with_their_parent(kil
             parent.stdin.write("go on\n")
             parent.stdin.flush()
         assert parent.wait(60) == (-signal.SIGKILL if killed else 0)
-    until = time.monotonic() + 60
-    while (left := list(filter(alive, pids))) and time.monotonic() < until:
-        time.sleep(0.05)
+    left = left_of(pids)
     for pid in left:  # a failure here must not slow down all other tests
         os.kill(pid, signal.SIGKILL)
     assert not left

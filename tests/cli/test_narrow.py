@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command_line import inside, rlvr, tiny
+from command_line import inside, tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -163,7 +163,8 @@ def test_the_course_of_a_metric_stays_on_its_line(monkeypatch, capsys, tmp_path,
 
 
 @pytest.mark.slow
-def test_every_table_of_a_run_fits(tmp_path) -> None:
+def test_every_table_of_a_run_fits(monkeypatch, capsys, tmp_path) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     recipe = str(tiny(tmp_path, "[eval]\ntest_size = 4\n"))
     verbs = [
         ("train", recipe), ("train", recipe, "seed=1"), ("train", recipe, "--plan"), ("runs",), ("show", "latest"),
@@ -171,7 +172,7 @@ def test_every_table_of_a_run_fits(tmp_path) -> None:
         ("check", "engine", "toy"), ("probe", recipe, "--size", "4"), ("recipes",),
     ]  # fmt: skip
     for words in verbs:
-        done = rlvr(*words, folder=tmp_path, COLUMNS="80")
+        done = inside(monkeypatch, capsys, *words, folder=tmp_path)
         assert done.returncode == 0, done.stderr
         lines = [line for line in done.stdout.splitlines() if re.search(r"\d\s*…(\s|$)", line)]
         assert lines == [], (words, lines)

@@ -151,8 +151,7 @@ def test_queries_are_credited_by_clauses_at_the_recipes_own_settings() -> None:
         text, found = env.gold(problem), segment(env.gold(problem), credit.segmentation)
         clauses = [text[begin:end] for begin, end in found.spans]
         assert found.kind == "sql" and len(clauses) == 2, "what is selected, and the condition"
-    for seed in QUERIES.final:
-        assert len(env.problems("dev", 150, seed)) == 150
+    assert len(env.problems("dev", 150, QUERIES.final[0])) == 150
 
 
 def test_a_planted_gain_of_clauses_is_found_at_tokens_alone() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stored import changed
 from test_prepare import APPS, CLRS, CONTEST, GSM, HUMANEVAL, MATHS, ZEBRA
+from texts import any_text
 
 from rlvrlab.data import sources
 from rlvrlab.data.documents import read_documents
@@ -100,7 +101,7 @@ def test_a_submitted_row_is_read_or_refused(seed: int) -> None:
         assert "\n" not in str(error)
 
 
-@given(seed=st.integers(0, 1 << 32), text=st.text(), style=st.sampled_from(["chat", "bare"]))
+@given(seed=st.integers(0, 1 << 32), text=any_text(), style=st.sampled_from(["chat", "bare"]))
 def test_any_call_of_a_tool_is_one_or_says_its_mistake(seed: int, text: str, style: Any) -> None:
     rng = random.Random(seed)
     for said in (text, f"<tool_call>{text}</tool_call>", f"<tool_call>{json.dumps(changed(CALL, rng))}</tool_call>"):

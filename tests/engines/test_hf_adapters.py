@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from engine_factories import hf
 from needs_torch import torch
-from peft.tuners.lora.layer import Linear
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.hf import adapters
@@ -40,6 +39,8 @@ def test_scores_and_gradients_are_pefts(kind: str, own: bool, checkpointed: bool
 
 
 def test_what_is_more_than_the_formula_stays_pefts() -> None:
+    from peft.tuners.lora.layer import Linear
+
     engine, batch = moved("llama", own=False), batch_of(*ROWS)
     layers = [module for module in engine.model.modules() if type(module) is Linear]
     layers[0].lora_dropout["default"] = torch.nn.Dropout(0.5)

@@ -255,12 +255,16 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", some_slow(BAD, BAD.keys() - {"calls", "loops", "letters"}))
+LONG = {"calls", "loops", "letters"}
+"""They take all steps or seconds that a text is given, so a single verb is asked; all render in the same way."""
+
+
+@pytest.mark.parametrize("what", some_slow(BAD, BAD.keys() - LONG))
 def test_templates_that_fail_or_never_end(what: str) -> None:
     tokenizer = tokenizer_with(BAD[what])
     verbs = {"encode_prompt": ("a",), "encode_again": ("a",), "encode_result": ("a", "a")}
     with within(120):  # what never ends would not end by then, and a busy machine is slow
-        for verb, given in verbs.items():
+        for verb, given in list(verbs.items())[: 1 if what in LONG else None]:
             with pytest.raises(UserError, match="the chat template does not take these messages") as caught:
                 getattr(tokenizer, verb)(*given)
             assert "\n" not in str(caught.value)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from needs_torch import torch
 from safetensors.torch import load_file, save_file
+from slow_cases import some_slow
 from test_hf_reading import changed
 from tiny_models import by_bytes, of_kind
 
@@ -279,9 +281,13 @@ READ_AS_THEY_ARE: dict[str, Callable[[Path], None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", [LLAMA, QWEN2, QWEN3, ("qwen2", "qwen3", "TokenizersBackend")], ids=str)
-@pytest.mark.parametrize("what", READ_AS_THEY_ARE)
-def test_tokenizers_that_are_read(what: str, form: tuple[str, str, str], tmp_path: Path) -> None:
+READ = list(product(READ_AS_THEY_ARE, (LLAMA, QWEN2, QWEN3, ("qwen2", "qwen3", "TokenizersBackend"))))
+SOME_READ = [(what, form) for what, form in READ if form == LLAMA or what == "nothing more"]
+
+
+@pytest.mark.parametrize("case", some_slow(READ, SOME_READ), ids=str)
+def test_tokenizers_that_are_read(case: tuple[str, tuple[str, str, str]], tmp_path: Path) -> None:
+    what, form = case
     folder = by_bytes(tmp_path, *form)
     READ_AS_THEY_ARE[what](folder)
     pair = both(folder)

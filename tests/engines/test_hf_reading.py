@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs_torch import torch
+from texts import any_text
 from tiny_models import CHARACTERS, by_bytes, of_kind, tiny, write_model
 
 from rlvrlab.batch import batch_of
@@ -205,7 +206,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @settings(max_examples=60, deadline=None)
-@given(text=st.text(max_size=40) | st.text("the <|end|>\n123 é", max_size=40))
+@given(text=any_text(max_size=40) | st.text("the <|end|>\n123 é", max_size=40))
 def test_tokens_are_those_of_transformers(both: tuple[HfTokenizer, HfTokenizer], text: str) -> None:
     own, theirs = both
     for verb in ("encode", "encode_prompt", "encode_again"):
@@ -288,6 +289,7 @@ print("transformers" in sys.modules, "peft" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_an_examination_imports_neither_transformers_nor_peft(tmp_path: Path) -> None:
     model = write_model(tmp_path / "model")
     changed(max_position_embeddings=512)(model)

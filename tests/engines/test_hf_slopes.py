@@ -38,6 +38,7 @@ def test_they_are_autograds_own(dtype: torch.dtype) -> None:
         along(given @ matrix, slope[:3])
 
 
+@pytest.mark.slow
 def test_a_gradient_imports_no_algebra_system_and_no_compiler() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ONE_GRADIENT, str(tiny())], capture_output=True, text=True, timeout=300, check=True

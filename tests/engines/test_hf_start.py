@@ -31,6 +31,7 @@ print(seen)
 """
 
 
+@pytest.mark.slow
 def test_weights_are_asked_for_before_torch_is_imported_and_the_device_before_transformers() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ORDER, str(tiny())], capture_output=True, text=True, timeout=300, check=True

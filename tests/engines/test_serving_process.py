@@ -15,6 +15,7 @@ from pathlib import Path
 
 import needs_torch  # noqa: F401 -- skips where there is no torch
 import pytest
+from living import alive, left_of
 from tiny_models import tiny
 
 from rlvrlab.errors import UserError
@@ -57,12 +58,6 @@ def soon(true: Callable[[], bool]) -> bool:
     return true()
 
 
-def gone(process: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return True
-
-
 def is_free(port: int) -> bool:
     with socket.socket() as place, suppress(OSError):
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,7 +72,7 @@ def test_killed_without_warning_it_leaves_no_replica_no_port_and_no_file(tmp_pat
         assert len(replicas) == 1
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert soon(lambda: all(map(gone, replicas)))
+        assert not left_of(replicas)
         assert soon(lambda: is_free(port))  # threads of a dying process may hold it for a moment
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith("rlvr_serve")] == []
 
@@ -89,7 +84,7 @@ def test_told_to_stop_it_finishes_its_answers_and_ends_well(tmp_path: Path) -> N
         assert b" 401 " in ask(port, content).splitlines()[0]
         assert b" 404 " in ask(port, content, Authorization="Bearer secret").splitlines()[0]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0 and all(map(gone, replicas))
+        assert process.wait(60) == 0 and not any(map(alive, replicas))
 
 
 def test_a_door_without_adapters_is_refused(tmp_path: Path) -> None:
@@ -111,5 +106,5 @@ def test_when_its_door_ends_it_ends_too(tmp_path: Path) -> None:
         door = next(child for child in children if b"adapter_door" in Path(f"/proc/{child}/cmdline").read_bytes())
         os.kill(door, signal.SIGTERM)
         assert process.wait(60) == 1
-        assert soon(lambda: all(map(gone, children)))
+        assert not left_of(children)
         assert list(tmp_path.glob("rlvr_adapters_*")) == []

@@ -8,6 +8,7 @@ from answers import rounded
 from engine_factories import toy
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.batch import batch_of
 from rlvrlab.engines.toy.engine import ToyEngine
@@ -34,7 +35,7 @@ def test_text_of_the_alphabet_comes_back(text: str) -> None:
     assert all(UNKNOWN < token < TOKENIZER.vocab_size for token in tokens)
 
 
-@given(st.text())
+@given(any_text())
 def test_any_other_character_becomes_one_unknown_token(text: str) -> None:
     expected = "".join(c if c in CHARACTERS else "\0" for c in text)
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == expected

@@ -17,6 +17,7 @@ from expression_oracle import expressions, oracle
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from texts import any_text
 
 from rlvrlab.envs.countdown import Countdown, Instance
 from rlvrlab.errors import UserError
@@ -61,7 +62,7 @@ def test_table_is_large_enough_and_covers_every_kind() -> None:
     assert {row["error"] for row in ROWS} == {"none", "format", "syntax", "rule", "wrong_answer"}
 
 
-@given(st.text(max_size=60) | st.text(alphabet="0123456789+-*/() \n<>answerthik", max_size=60), st.booleans())
+@given(any_text(max_size=60) | st.text(alphabet="0123456789+-*/() \n<>answerthik", max_size=60), st.booleans())
 def test_any_text_gets_a_verdict_and_none_is_right_by_accident(text: str, tagged: bool) -> None:
     if tagged:
         text = f"<think></think><answer>{text}</answer>"

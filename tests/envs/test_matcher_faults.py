@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.matchers import MATCHERS, Exact, Matcher
 from rlvrlab.envs.own_data import Answers
@@ -120,7 +121,7 @@ def test_hostile_gold_is_a_value_error(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["exact", "text", "number", "choice", "json", "mathematics"])
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.one_of(st.text(), st.text("0123456789eE+-.,/%$\\{}[]()^\"': frac", max_size=60)))
+@given(text=st.one_of(any_text(), st.text("0123456789eE+-.,/%$\\{}[]()^\"': frac", max_size=60)))
 def test_any_answer_has_a_verdict(references: dict[str, Any], name: str, text: str) -> None:
     assert raised_by(MATCHERS[name], references[name], text) == ""
     judged = MATCHERS[name].judged(references[name], text)

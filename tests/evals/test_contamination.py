@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.evals.answering import Answer, Ask, Ready, failed
 from rlvrlab.evals.contamination import (
@@ -102,7 +103,7 @@ def test_the_longest_common_subsequence_against_all_subsequences(a: list[str], b
     assert longest_common_subsequence(a, b) == max(len(s) for s in below(a) & below(b))
 
 
-@given(st.text(max_size=60), st.floats(0, 1))
+@given(any_text(max_size=60), st.floats(0, 1))
 def test_halves_hold_all_words_in_order(text: str, share: float) -> None:
     given_part, rest = halved(text, share)
     assert words(given_part) + words(rest) == words(text)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.code.generation import Code
 from rlvrlab.envs.holdout import Holdout
@@ -118,8 +119,8 @@ def test_published_solutions_are_nearly_free_of_patterns() -> None:
 
 
 plain = st.recursive(
-    st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | any_text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(max_size=2), inner, max_size=3),
     max_leaves=6,
 )
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from click.testing import CliRunner
 from own_statistics import Expected, jeffreys_or_wilson
-from scipy import stats
 from scripted import FAILED, Scripted, Sums, answer
 
 from rlvrlab.cli.compare import command as compare_command
@@ -208,7 +208,7 @@ def test_pass_at_k_and_budgets_follow_from_the_lines(tmp_path: Path) -> None:
     for k in (1, 2, 4):
         every = [pass_at(k)(one) for one in rows.values()]
         assert told[f"pass@{k}"] == pytest.approx(np.mean(every))
-        spread = stats.t.ppf(0.975, 29) * np.std(every, ddof=1) / math.sqrt(30)
+        spread = scipy.stats.t.ppf(0.975, 29) * np.std(every, ddof=1) / math.sqrt(30)
         assert told[f"pass@{k}_high"] - told[f"pass@{k}_low"] == pytest.approx(2 * spread, rel=0.2), (
             "about a t interval"
         )

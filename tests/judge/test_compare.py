@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.judge.compare import EXACT, Comparison, Kind, same_text, same_value
 from rlvrlab.judge.jail import plain
@@ -18,7 +19,7 @@ from rlvrlab.judge.jail import plain
 
 def plain_values(nan: bool) -> st.SearchStrategy[object]:
     numbers = st.floats(allow_nan=nan) | st.complex_numbers(allow_nan=nan)
-    scalars = st.none() | st.booleans() | st.integers() | numbers | st.text() | st.binary()
+    scalars = st.none() | st.booleans() | st.integers() | numbers | any_text() | st.binary()
     hashable = st.recursive(
         scalars, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=4), max_leaves=5
     )

@@ -8,12 +8,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.judge.jail import plain
 from rlvrlab.judge.modes.calls import spelled
 
 scalars = st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.floats(allow_nan=False, allow_infinity=False)
-keys = scalars | st.text(max_size=5)
+keys = scalars | any_text(max_size=5)
 values = st.recursive(
     keys,
     lambda inner: (
@@ -45,7 +46,9 @@ def test_other_forms_are_shown_as_they_came(form: object, text: str) -> None:
 
 
 @given(
-    st.recursive(scalars | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+    st.recursive(
+        scalars | any_text(), lambda inner: st.lists(inner) | st.dictionaries(any_text(), inner), max_leaves=20
+    )
 )
 def test_nothing_a_candidate_reports_fails_to_be_shown(form: object) -> None:
     assert isinstance(spelled(json.loads(json.dumps(form))).encode(), bytes)

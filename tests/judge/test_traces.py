@@ -73,12 +73,12 @@ def test_a_report_of_more_than_there_can_be_says_nothing() -> None:
     assert followed(line(MOST_STATES + 1), 2) == ()
 
 
-@pytest.mark.parametrize("report", [line(520_000, 0), line(1, 430_000), b"1\n" * 199_999], ids=len)
-def test_such_a_report_is_not_even_parsed(report: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_such_a_report_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     from rlvrlab.judge.workers import worker
 
     monkeypatch.setattr(worker, "scan", None)
-    assert followed(report, 2) == ()
+    for report in (line(520_000, 0), line(1, 430_000), b"1\n" * 199_999):
+        assert followed(report, 2) == ()
 
 
 def test_only_so_many_variables_are_looked_at(judge: Judge) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.models.card import Facts, Result, card, front_matter
 
@@ -38,7 +38,7 @@ def test_every_fact_is_there() -> None:
     assert "recorded no evaluation" in card(facts(results=[], score=None))
 
 
-@given(name=st.text(max_size=30), base=st.text(max_size=30))
+@given(name=any_text(max_size=30), base=any_text(max_size=30))
 def test_no_name_breaks_the_front_matter_or_the_table(name: str, base: str) -> None:
     yaml = pytest.importorskip("yaml")
     text = card(facts(name=name, run=name, base_model=base, hub_id=base))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.errors import UserError
 from rlvrlab.models import nano
@@ -81,7 +82,7 @@ def test_no_folder_no_model(tmp_path) -> None:
 
 
 header = st.recursive(
-    st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(-9, 99), max_size=3),
+    st.none() | st.integers() | any_text(max_size=5) | st.lists(st.integers(-9, 99), max_size=3),
     lambda inner: st.dictionaries(st.sampled_from(["dtype", "shape", "data_offsets", "a"]), inner, max_size=4),
 )
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.minicode import Minicode
 from rlvrlab.models import nano, resolve
@@ -47,7 +48,7 @@ def tokenizer():
     return pytest.importorskip("tokenizers").Tokenizer.from_str(json.dumps(nano_tokenizer()))
 
 
-anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+anything = any_text(max_size=40)
 words = st.lists(st.sampled_from([*LEXEMES, "0", "12", "é", "🙂", "\0", "Ġ", "Ċ", "<0x41>", "\r\n"]), max_size=12)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from recipe_cases import SMALL, load, problem
+from texts import any_text
 
 from rlvrlab.errors import LabError, UserError
 from rlvrlab.recipe import load_recipe
@@ -74,11 +75,11 @@ def test_bad_overrides_are_user_errors(words: list[str]) -> None:
 
 ANY_KEY = st.one_of(
     st.sampled_from([*core_keys(), "env", "grpo", "grpo.steps", "env.type", "phase_tables", "rollout", "extends"]),
-    st.text(max_size=12),
+    any_text(max_size=12),
     st.lists(st.sampled_from(["env", "type", "grpo", "n", "rollout", "x"]), min_size=1, max_size=3).map(".".join),
 )
 ANY_VALUE = st.one_of(
-    st.text(max_size=12), st.integers().map(str), st.floats().map(str),
+    any_text(max_size=12), st.integers().map(str), st.floats().map(str),
     st.sampled_from(["true", "[]", "{}", "{a={b=1}}", "'x'", "1979-05-27", "07:32:00", "nan", "[1, 'a']", "my.py:X"]),
 )  # fmt: skip
 FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -90,6 +91,8 @@ FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @example([("grpo", "5")])
 @example([("phase_tables", "5")])
 @example([("env.type.x", "1"), ("env", "{}")])
+@example([("\r", "")])
+@example([("seed ", "")])
 def test_random_overrides_never_crash(tmp_path, pairs: list[tuple[str, str]]) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text(SMALL)

@@ -13,6 +13,7 @@ import pytest
 from gathered import sections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.errors import RunError, UserError
 from rlvrlab.record.files import Lock
@@ -77,8 +78,8 @@ def test_a_run_in_progress_shows_all_but_the_torn_line(run_folder) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
 

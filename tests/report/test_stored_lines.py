@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.report.reading import NEEDED, decoded, judged
 
-TEXT = st.text(max_size=8) | st.sampled_from([', "tokens": [1, 2]', ', "prompt": ', "\\", '"', "]", "}, {", '\\\\"'])
+TEXT = any_text(max_size=8) | st.sampled_from([', "tokens": [1, 2]', ', "prompt": ', "\\", '"', "]", "}, {", '\\\\"'])
 SMALL = st.none() | st.booleans() | st.integers() | TEXT
 NESTED = st.dictionaries(
     TEXT | st.sampled_from(["prompt", "tokens", "skill"]), SMALL | st.lists(SMALL, max_size=3), max_size=4

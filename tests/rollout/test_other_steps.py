@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_python_steps import laws, without
+from texts import any_text
 
 from rlvrlab.rollout.segment import segment
 from rlvrlab.rollout.segments import cut, swapped
@@ -143,7 +144,7 @@ def test_nothing_has_no_steps(text: str) -> None:
     assert all(len(segment(text, kind)) == 0 for kind in ("auto", "text", "turns", "words", "python"))
 
 
-@given(st.text(max_size=80), st.sampled_from(["auto", "python", "sql", "turns", "text", "words", "characters"]))
+@given(any_text(max_size=80), st.sampled_from(["auto", "python", "sql", "turns", "text", "words", "characters"]))
 @settings(deadline=None)
 def test_any_text_under_any_kind_keeps_the_laws(text: str, kind: str) -> None:
     segments = segment(text, kind)

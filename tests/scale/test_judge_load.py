@@ -13,6 +13,7 @@ from command_line import RLVR
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_servers import DOUBLE, RIGHT, WRONG, JudgeProcess, isolated, wait_until
+from texts import any_text
 
 from rlvrlab.cli.serve import command as serve
 from rlvrlab.errors import JudgeLost, UserError
@@ -86,13 +87,13 @@ def test_a_closed_door_stops_the_run_instead_of_masking_all(closed: JudgeProcess
         judged(FusionClient((address,), token), [RIGHT])
 
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary()
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | any_text(max_size=5) | st.binary()
 values = st.recursive(
     scalars,
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.tuples(inner, inner)
-        | st.dictionaries(st.integers() | st.text(max_size=3) | st.tuples(st.integers()), inner, max_size=3)
+        | st.dictionaries(st.integers() | any_text(max_size=3) | st.tuples(st.integers()), inner, max_size=3)
     ),
     max_leaves=6,
 )

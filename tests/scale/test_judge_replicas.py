@@ -84,7 +84,7 @@ def test_training_does_not_begin_without_its_judge(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_training_stops_without_zero_rewards_and_resumes(tmp_path: Path) -> None:
-    (tmp_path / "r.toml").write_text(RECIPE.replace("steps = 2", "steps = 150"))
+    (tmp_path / "r.toml").write_text(RECIPE.replace("steps = 2", "steps = 40"))
     server = JudgeProcess()
 
     def kill_after_the_first_step() -> None:
@@ -103,7 +103,7 @@ def test_training_stops_without_zero_rewards_and_resumes(tmp_path: Path) -> None
         again = rlvr("train", "--resume", str(run), folder=tmp_path, RLVR_JUDGE=server.url)
     assert again.returncode == 0, again.stderr
     rows = [json.loads(line) for path in (run / "rollouts").iterdir() for line in path.read_text().splitlines()]
-    assert len(rows) == 150 * 2 * 2 and all(row["correct"] is not None for row in rows)
+    assert len(rows) == 40 * 2 * 2 and all(row["correct"] is not None for row in rows)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from living import left_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "studies"))
 from job_processes import Job, Queue
@@ -40,10 +41,10 @@ def test_a_failure_is_tried_once_more_and_the_others_go_on(tmp_path: Path) -> No
 
 def test_what_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
     began = time.monotonic()
-    hangs = makes(tmp_path, "hangs", f"(sleep 3; touch {tmp_path}/child_lived) & sleep 60", limit_s=0.5)
+    hangs = makes(tmp_path, "hangs", f"sleep 60 & echo $! >> {tmp_path}/children; sleep 60", limit_s=0.5)
     assert queue(tmp_path).run([hangs]) == ["hangs"] and time.monotonic() - began < 15
-    time.sleep(3)
-    assert not (tmp_path / "child_lived").exists()
+    children = [int(word) for word in (tmp_path / "children").read_text().split()]
+    assert children and not left_of(children, 10)
 
 
 def test_what_runs_when_the_time_is_over_is_cut_and_nothing_is_begun_after_it(tmp_path: Path) -> None:
@@ -68,8 +69,7 @@ def test_a_queue_that_breaks_off_leaves_nothing_running(tmp_path: Path) -> None:
             raise SystemExit("asked to end")
         return False
 
-    slow = makes(tmp_path, "slow", f"touch {tmp_path}/begun; sleep 3; touch {tmp_path}/lived")
+    slow = makes(tmp_path, "slow", f"echo $$ > {tmp_path}/pid; mv {tmp_path}/pid {tmp_path}/begun; sleep 60")
     with pytest.raises(SystemExit, match="asked"):
         queue(tmp_path).run([slow, Job("other", "other", ["true"], asked, lambda: False, 9.0)])
-    time.sleep(3.5)
-    assert not (tmp_path / "lived").exists()
+    assert not left_of([int((tmp_path / "begun").read_text())], 10)

@@ -88,6 +88,7 @@ def test_forms_of_sums_are_counted(tmp_path: Path) -> None:
     assert keep_exams.sums_of(tmp_path) == {"n+n-n": 2, "not in form": 1}
 
 
+@pytest.mark.slow
 def test_a_fixed_sum_is_scored_problem_by_problem() -> None:
     env, trained, tested = fixed_sums.SETTINGS["1.5B model"]
     each = fixed_sums.sums_by_problem(env, trained, tested)

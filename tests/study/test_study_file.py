@@ -6,8 +6,8 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from study_lab import HEAD, write_study
+from texts import any_text
 
 from rlvrlab.errors import RecipeError, UserError
 from rlvrlab.recipe import load_recipe, shipped
@@ -116,7 +116,7 @@ def test_missing_files_are_named(tmp_path) -> None:
         load_study(path)
 
 
-@given(st.text(max_size=40))
+@given(any_text(max_size=40))
 def test_expressions_are_read_or_refused(text: str) -> None:
     for keyed in (True, False):
         try:

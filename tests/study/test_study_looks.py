@@ -167,13 +167,14 @@ def found_by_looking_again(rng: np.random.Generator, design: Design, looks: int,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [(2, 0.05, 100), (5, 0.1, 200)])
-@pytest.mark.parametrize(("looks", "bound"), [(2, 0.075), (3, 0.0875)])
-def test_equal_arms_are_told_apart_no_more_often_than_is_said(design: Design, looks: int, bound: float) -> None:
+def test_equal_arms_are_told_apart_no_more_often_than_is_said(design: Design) -> None:
     """Of 4,000 studies 3.5 and 3.5 % with two and three looks for the first design, 6.4 and 7.0 % for the second; with
     every look told at the whole level 6.0 and 8.1 %, 7.6 and 9.4 %."""
-    rng, rounds = np.random.default_rng(looks), 1000
-    wrong = sum(found_by_looking_again(rng, design, looks) > 0 for _ in range(rounds))
-    assert wrong <= bound * rounds + 2 * (bound * (1 - bound) * rounds) ** 0.5
+    rng, rounds = np.random.default_rng(3), 1000
+    found = [found_by_looking_again(rng, design, looks=3) for _ in range(rounds)]
+    for looks, bound in ((2, 0.075), (3, 0.0875)):  # who stops after the second look has made the same first two
+        wrong = sum(0 < look <= looks for look in found)
+        assert wrong <= bound * rounds + 2 * (bound * (1 - bound) * rounds) ** 0.5, looks
 
 
 @pytest.mark.slow

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,15 @@ def die() -> None:
 
 def on_change(act: Callable[[int], None]) -> None:
     """Call `act(n)` before the n-th time this process opens a file to write, renames, removes or makes one."""
-    numbers = count(1)
+    numbers, acting = count(1), list[int]()
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
+        if acting:  # what `act` itself changes does not count
+            return
         if event in CHANGES or (event == "open" and args[2] & WRITING and not str(args[0]).startswith("/dev/")):
-            act(next(numbers))
+            acting.append(next(numbers))
+            act(acting[0])
+            acting.clear()
 
     sys.dont_write_bytecode = True  # a module that is imported for the first time would be a change, and only once
     os.fsync = lambda descriptor: None  # kill −9 leaves the kernel's cache alone: syncing would only cost time
@@ -41,6 +46,11 @@ def count_changes(target: Path) -> None:
     """Leave the number of changes so far in a file, as its size."""
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     on_change(lambda now: os.write(descriptor, b"."))
+
+
+def copy_at_changes(targets: Mapping[int, Path], root: Path) -> None:
+    """Leave copies of a folder as kill −9 would leave it before each of these changes, and go on."""
+    on_change(lambda now: shutil.copytree(root, targets[now]) if now in targets and root.exists() else None)
 
 
 class Disk:
@@ -83,14 +93,7 @@ class Disk:
 def cut_power_at(number: int, root: Path, image: Path) -> None:
     """Before the n-th change, leave in `image` what a disk would hold that keeps nothing it was not told to."""
     disk = Disk(root)
-    dying: list[int] = []
-
-    def act(now: int) -> None:
-        if now >= number and not dying:
-            dying.append(now)
-            disk.cut(image)
-
-    on_change(act)
+    on_change(lambda now: disk.cut(image) if now == number else None)
     os.fsync = disk.fsync
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import faults
 import numpy as np
@@ -322,41 +322,45 @@ RESUMED = {
 }
 
 
-def resumed_alike(folder: Path, words: list[str], share: float) -> None:
+SHARES = (0.55, 0.8, 0.93)
+
+
+class Undisturbed(NamedTuple):
+    """A run nobody disturbed, and what kill −9 would have left of it after these shares of its changes of files."""
+
+    folder: Path
+    left: dict[float, Path]
+
+
+@pytest.fixture(scope="module", params=RESUMED)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Undisturbed:
+    home = tmp_path_factory.mktemp("undisturbed")
+
+    def ran(name: str, watch: Callable[[], None]) -> Path:
+        resolved = runs.recipe(home / name, *RESUMED[request.param], text=SKILLS)
+        assert runs.in_child(lambda: (watch(), session.start(resolved, runs.quiet))[1]) == 0
+        found = runs.only_run(home / name)
+        assert found is not None
+        return found
+
+    whole = ran("whole", lambda: faults.count_changes(home / "changes"))
+    changes, left = (home / "changes").stat().st_size, {share: home / str(share) for share in SHARES}
+    copied = {int(share * changes): target / "out" for share, target in left.items()}
+    ran("watched", lambda: faults.copy_at_changes(copied, home / "watched" / "out"))
+    return Undisturbed(whole, left)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", SHARES)
+def test_exact_resume(undisturbed: Undisturbed, share: float) -> None:
     """Killed −9 at a change of files, resumed: the same run to the byte."""
-    whole, cut = folder / "whole", folder / "cut"
-    resolved = runs.recipe(whole, *words, text=SKILLS)
-
-    def counted() -> session.Ended:
-        faults.count_changes(whole / "changes")
-        return session.start(resolved, runs.quiet)
-
-    assert runs.in_child(counted) == 0
-    point = max(1, int(share * (whole / "changes").stat().st_size))
-    killed = runs.recipe(cut, *words, text=SKILLS)
-
-    def broken() -> session.Ended:
-        faults.kill_at_change(point)
-        return session.start(killed, runs.quiet)
-
-    assert runs.in_child(broken) == -signal.SIGKILL
-    found = runs.only_run(cut)
-    assert runs.in_child(lambda: session.resume(found, runs.quiet), cut / "stderr") == 0, (cut / "stderr").read_text()
-    runs.assert_same(found, runs.only_run(whole))
-    left, right = (runs.last_checkpoint(run) / "rules.json" for run in (found, runs.only_run(whole)))
+    home = undisturbed.left[share]
+    found, stderr = runs.only_run(home), home / "stderr"
+    assert found is not None and runs.read_info(found)["status"] == "running"
+    assert runs.in_child(lambda: session.resume(found, runs.quiet), stderr) == 0, stderr.read_text()
+    runs.assert_same(found, undisturbed.folder)
+    left, right = (runs.last_checkpoint(run) / "rules.json" for run in (found, undisturbed.folder))
     assert left.read_bytes() == right.read_bytes()
-
-
-@pytest.mark.slow
-def test_exact_resume_in_the_middle_of_a_protected_stage(tmp_path: Path) -> None:
-    resumed_alike(tmp_path, RESUMED["averages"], 0.9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RESUMED)
-@pytest.mark.parametrize("share", [0.55, 0.8, 0.93])
-def test_exact_resume(tmp_path: Path, name: str, share: float) -> None:
-    resumed_alike(tmp_path, RESUMED[name], share)
 
 
 def test_a_trigger_is_checked_once_in_a_step(tmp_path: Path, monkeypatch) -> None:

@@ -74,6 +74,9 @@ def train(folder: Path, lag: int, fault: Callable[[], None] = lambda: None, pace
     return runs.in_child(work, folder / "stderr")
 
 
+SHARES = (0.5, 0.6, 0.7, 0.8)
+
+
 class Whole(NamedTuple):
     """A run nobody disturbed."""
 
@@ -81,16 +84,22 @@ class Whole(NamedTuple):
     home: Path
     folder: Path
     changes: int
+    left: dict[float, Path]
+    """What kill −9 would have left after these shares of its changes of files."""
 
 
-@pytest.fixture(scope="module", params=[0, 1], ids=["lag 0", "lag 1"])
+@pytest.fixture(scope="module", params=[pytest.param(0, marks=pytest.mark.slow), 1], ids=["lag 0", "lag 1"])
 def whole(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Whole:
     home = tmp_path_factory.mktemp("whole")
     code = train(home, request.param, lambda: faults.count_changes(home / "changes"))
     assert code == 0, (home / "stderr").read_text()
     folder = runs.only_run(home)
     assert folder is not None
-    return Whole(request.param, home, folder, (home / "changes").stat().st_size)
+    changes, watched = (home / "changes").stat().st_size, home / "watched"
+    left = {share: home / str(share) for share in SHARES}
+    copied = {int(share * changes): target / "out" for share, target in left.items()}
+    assert train(watched, request.param, lambda: faults.copy_at_changes(copied, watched / "out")) == 0
+    return Whole(request.param, home, folder, changes, left)
 
 
 def limits(folder: Path) -> Path:
@@ -117,14 +126,13 @@ def test_evaluations_keep_the_limit_of_the_environment_and_run_every_test(whole:
     assert {row["limit"] for row in examined} == {None} and {row["outcome"] for row in examined} == {None}
 
 
-@pytest.mark.parametrize("share", some_slow([0.5, 0.6, 0.7, 0.8], {0.8}))
-def test_killed_anywhere_it_ends_with_the_same_run_and_the_same_limits(
-    whole: Whole, tmp_path: Path, share: float
-) -> None:
-    before = killed(whole, tmp_path, share)
-    assert train(tmp_path, whole.lag) == 0, (tmp_path / "stderr").read_text()
-    folder = runs.only_run(tmp_path)
-    assert folder is not None
+@pytest.mark.parametrize("share", some_slow(SHARES, {0.8}))
+def test_killed_anywhere_it_ends_with_the_same_run_and_the_same_limits(whole: Whole, share: float) -> None:
+    home = whole.left[share]
+    folder = runs.only_run(home)
+    assert folder is not None and runs.read_info(folder)["status"] == "running"
+    before = limits(folder).read_bytes() if limits(folder).exists() else b""
+    assert train(home, whole.lag) == 0, (home / "stderr").read_text()
     runs.assert_same(folder, whole.folder)
     assert limits(folder).read_bytes() == limits(whole.folder).read_bytes()
     assert limits(folder).read_bytes().startswith(before[: before.rfind(b"\n") + 1])

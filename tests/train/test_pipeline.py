@@ -13,6 +13,7 @@ import runs
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_cases import some_slow
+from texts import any_text
 
 from rlvrlab.errors import RecipeError
 from rlvrlab.record.files import read_lines
@@ -91,7 +92,7 @@ def test_killed_with_a_step_in_flight_goes_on_to_the_byte(
     runs.assert_same(folder, whole)
 
 
-texts, numbers = st.text(max_size=9), st.lists(st.integers(0, 99), max_size=5)
+texts, numbers = any_text(max_size=9), st.lists(st.integers(0, 99), max_size=5)
 turns = st.builds(Turn, st.sampled_from(["policy", "tool"]), texts, st.tuples(st.integers(0, 9), st.integers(0, 9)),
                   texts, st.booleans())  # fmt: skip
 answers = st.builds(Completion, texts, numbers.map(tuple), st.lists(st.floats(-50, 0), max_size=5).map(tuple),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.data.manifest import manifest_of, read_manifest, write_manifest
 from rlvrlab.evals.answering import Answer
@@ -24,7 +25,7 @@ from rlvrlab.types import Completion, ErrorKind, Finish, Problem, Verdict
 COUNT = st.integers(0, 1 << 40)
 SHARE = st.floats(0, 1)
 NUMBER = st.floats(-1e300, 1e300)
-TEXT = st.text(max_size=20)
+TEXT = any_text(max_size=20)
 PLAIN: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | NUMBER | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),

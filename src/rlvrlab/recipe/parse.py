@@ -139,8 +139,8 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
             value = waiting.pop(0)
         cut = equals and not value and waiting and "=" not in waiting[0] and not waiting[0].startswith("-")
         more = value != value.strip() and MORE.fullmatch(value.strip())  # as TOML it would be the number alone
-        if cut or more or (equals and key != key.strip()):
-            remedy = shlex.quote(f"{key.strip()}={value.strip() or waiting[0]}")
+        if cut or more or (equals and key.strip() not in ("", key)):
+            remedy = shlex.quote(f"{key.strip()}={value.strip() or (waiting[0] if cut else 'VALUE')}")
             raise UserError(f"override {word!r}: no spaces around the equals sign; write {remedy}")
         if not key or not all(part.isidentifier() for part in key.split(".")):
             raise UserError(f"override {word!r}: {key!r} is not a dotted key such as rollout.n")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.code import Code, CodeReasoning, CodeRefactor, CodeRepair, rewriting
 from rlvrlab.envs.python_trees import size
@@ -62,7 +63,7 @@ def test_self_check_passes(env: Any) -> None:
 
 
 @given(
-    st.text(max_size=60) | st.text(alphabet="def clamp(value):\n `python<think/>return1", max_size=60),
+    any_text(max_size=60) | st.text(alphabet="def clamp(value):\n `python<think/>return1", max_size=60),
     st.sampled_from(ENVS),
     st.booleans(),
 )

@@ -99,6 +99,7 @@ def zeros_asked(base: list[Any], plus: list[Any]) -> dict[str, Any]:
     return {**MBPP_RELEASE, "task_id": "Mbpp/3", "canonical_solution": ZEROS, "base_input": base, "plus_input": plus}
 
 
+@pytest.mark.slow
 def test_what_nobody_could_send_is_not_asked(tmp_path: Path) -> None:
     too_large = evalplus_oracle.MOST_VALUES + 1
     env = env_of(tmp_path, [zeros_asked([[1]], [[too_large], [3]])])

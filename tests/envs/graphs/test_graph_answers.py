@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import REFERENCES, USERS, problem
+from texts import any_text
 
 from rlvrlab.envs.graphs.environment import GraphEnvironment
 from rlvrlab.envs.graphs.graph import Graph
@@ -58,7 +59,7 @@ WORDS = st.sampled_from(
 )
 
 
-@given(st.lists(WORDS, max_size=25).map("".join) | st.text(max_size=80), st.sampled_from(sorted(REFERENCES)))
+@given(st.lists(WORDS, max_size=25).map("".join) | any_text(max_size=80), st.sampled_from(sorted(REFERENCES)))
 def test_any_text_gets_a_verdict_whose_parts_are_in_order(text: str, key: str) -> None:
     for style in ("plain", "think"):
         verdict = GraphEnvironment(style=style).verify(problem(key), text)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.data_files import lines_of, read_rows
 from rlvrlab.envs.graphs import network
@@ -299,7 +300,7 @@ def test_hostile_lines_are_a_network_or_one_line_that_names_the_file(
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=8), min_size=2, max_size=6, unique=True))
+@given(st.lists(any_text(min_size=1, max_size=8), min_size=2, max_size=6, unique=True))
 def test_names_come_back_as_networkx_wrote_them(tmp_path: Path, names: list[str]) -> None:
     graph = nx.path_graph(names)
     nx.write_gml(graph, tmp_path / "x.gml")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.amounts import amount, asked_for, equal_amounts
 from rlvrlab.envs.clrs import Clrs
@@ -56,7 +57,7 @@ def test_table_is_large_enough_and_covers_every_kind() -> None:
         assert {row["error"] for row in ROWS if row["env"] == env} == {"none", "format", "syntax", "wrong_answer"}
 
 
-@given(st.text(max_size=80) | st.text(alphabet="0123456789#.,$%-/ e\n<>think/", max_size=60))
+@given(any_text(max_size=80) | st.text(alphabet="0123456789#.,$%-/ e\n<>think/", max_size=60))
 def test_any_text_gets_a_verdict_and_none_is_right_by_accident(text: str) -> None:
     problem = Problem("p", "gsm8k", "gsm8k", "", "18")
     for answer in (text, f"#### {text}"):

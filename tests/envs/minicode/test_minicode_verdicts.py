@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from texts import any_text
 
 from rlvrlab.envs.code import judged
 from rlvrlab.envs.minicode import Minicode
@@ -108,7 +109,7 @@ def test_self_check_passes_with_many_cheats_per_skill(style: Any) -> None:
 
 
 @given(
-    st.text(max_size=40) | st.text(alphabet=" \nxreturn=[]():+1`<think/>", max_size=40),
+    any_text(max_size=40) | st.text(alphabet=" \nxreturn=[]():+1`<think/>", max_size=40),
     st.sampled_from(["gen", "fix", "min", "out"]),
     st.sampled_from(["bare", "chat"]),
 )

@@ -18,6 +18,7 @@ import numpy as np
 LEAST_TOLERANCE, RELATIVE = 1e-6, 1e-7
 MOST_VALUES = (16 << 20) // 3
 """No message between the processes of the answer and of the tests holds more: each value takes three bytes at least."""
+COLLECTIONS = (list, tuple, set)
 SETS = """
 similar_elements find_char_long common_in_nested_lists extract_singly larg_nnum intersection_array find_dissimilar Diff
 """
@@ -65,9 +66,10 @@ def values_in(result: Any) -> int:
     found, waiting = 0, [result]
     while waiting and found <= MOST_VALUES:
         one = waiting.pop()
-        if isinstance(one, list | tuple | set):
+        if isinstance(one, COLLECTIONS):
             found += len(one)
-            waiting.extend(item for item in one if isinstance(item, list | tuple | set))
+            if any(issubclass(kind, COLLECTIONS) for kind in set(map(type, one))):  # a million numbers in no time
+                waiting.extend(item for item in one if isinstance(item, COLLECTIONS))
     return found
 
 
