@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from run_folders import made_evaluation, made_run, metrics_row
 
+from rlvrlab import plain_files
 from rlvrlab.errors import LabError
+from rlvrlab.evals.monitors import health_of
 from rlvrlab.record import headline
 from rlvrlab.record.files import read_facts, read_lines, to_json
-from rlvrlab.report.gather import gather
+from rlvrlab.report.gather import gather, overview
 from rlvrlab.report.runs import Entry, list_runs, sort_runs
 
 DIGITS = "9" * 4300
@@ -93,6 +96,29 @@ def test_facts_beyond_bounds_are_one_line_and_answers_keep_theirs(tmp_path: Path
     assert read_lines(lines, answers=True)[0] == {"reference": 10**1000}
     with pytest.raises(LabError, match=r"lines\.jsonl:1"):
         read_lines(lines)
+
+
+def test_too_many_digits_are_those_of_one_number_whatever_stands_around_them() -> None:
+    most = plain_files.DIGITS
+    for before, after in product(("", "1,", "é\ud800", "٣"), ("", ",1", "٣", "é")):
+        for digits, many in (("7" * most, False), ("0123456789" * 31, True), ("9" * (most + 1), True)):
+            text = f"{before}{digits}{after}"
+            both = [plain_files.has_long_digits(one) for one in (text, text.encode("utf-8", "surrogatepass"))]
+            assert both == [many, many], text
+
+
+def test_what_a_phase_is_watched_by_is_looked_up_once_not_for_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(overview, "health_of", lambda phase: asked.append(phase) or health_of(phase))
+    folder = made_run(tmp_path, "run", steps=40)
+    log = folder / "logs" / "metrics.jsonl"
+    log.write_text(log.read_text() + json.dumps({"step": 41}) + "\n")
+    document = gather(folder)
+    assert sorted(map(str, asked)) == ["", "grpo", "sft"]
+    lights = next(one["data"]["lights"] for one in document["sections"] if one["id"] == "health")
+    assert next(one for one in lights if one["metric"] == "actor/entropy")["outside"] == [0, 38]
 
 
 @pytest.mark.parametrize("value", [1e308, 10**300, "x", [1]])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -183,7 +183,7 @@ def _compare(documents: Sequence[Document], part: Part, threshold: float) -> tup
         if kind == "passage" and splits[left] == splits[right]:
             continue  # inside one split it is style
         run = tokenised(chosen[left].texts[part])[common.place[0] :] if common else []
-        passage = " ".join([token for token in run if is_word(token)][:LENGTH])
+        passage = " ".join(islice(filter(is_word, run), LENGTH))
         pair = sorted((chosen[left], chosen[right]), key=lambda one: RANK[one.role])
         hits.append(
             Hit(kind, part, pair[0], pair[1], alike.get((left, right)), common.shared if common else 0, passage)

@@ -98,6 +98,7 @@ def _hit(number: int, hit: Hit) -> list[str]:
 
 def inert(text: str) -> str:
     """Text that neither HTML nor Markdown nor a terminal takes for a command."""
-    printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    whole = text.replace("\n", "").isprintable()  # nearly always, and texts are long
+    printable = text if whole else "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     # Spaces at the beginning of a line carry meaning in code.
     return html.escape(printable, quote=False).translate(MARKDOWN).replace("  ", "&nbsp; ")

@@ -67,7 +67,8 @@ def profile_of(rows: Sequence[Mapping[str, Any]]) -> list[Spent]:
     steps = [row for row in rows if row.get("time/step_s") is not None]
     for phase in dict.fromkeys(row["phase"] for row in steps):
         own = [row for row in steps if row["phase"] == phase]
-        spent = {part: sum(_seconds(row, part) for row in own) for part in PARTS}
+        measured = set[str]().union(*own)
+        spent = {part: _seconds(own, [name for name in _names(part) if name in measured]) for part in PARTS}
         whole = sum(whole_seconds(row) for row in own)
         spent[""] = max(0.0, whole - sum(spent.values()))
         found += [Spent(phase, part, s, s / whole, s / len(own)) for part, s in spent.items() if s > 0 and whole > 0]
@@ -80,5 +81,10 @@ def whole_seconds(row: Mapping[str, Any]) -> float:
     return 0.0 if step is None else step + (number(row.get(AFTER)) or 0.0)
 
 
-def _seconds(row: Mapping[str, Any], part: str) -> float:
-    return sum(row.get(name) or 0.0 for name in (f"time/{part}_s", *OF_VERL.get(part, ())))
+def _names(part: str) -> tuple[str, ...]:
+    """The metrics that add up to a part."""
+    return f"time/{part}_s", *OF_VERL.get(part, ())
+
+
+def _seconds(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> float:
+    return sum(sum(row.get(name) or 0.0 for name in names) for row in rows) if names else 0.0

@@ -47,7 +47,7 @@ class Follower:
                     self.rewound, self.position = True, 0
                 self.inode = facts.st_ino
                 file.seek(self.position)
-                data = _read_block(file)
+                data = _read_block(file, facts.st_size - self.position)
         except OSError:
             return []
         end = data.rfind(b"\n") + 1 or (len(data) if len(data) >= LONGEST else 0)
@@ -113,9 +113,9 @@ def glimpse(path: Path, windows: int, size: int, whole: int = 0) -> Glimpse:
     return Glimpse([line for part in parts for line in part.splitlines()], sum(map(len, parts)) / total)
 
 
-def _read_block(file: IO[bytes]) -> bytes:
-    """BLOCK bytes, or as many as it takes to see the end of a line."""
-    data = file.read(BLOCK)
+def _read_block(file: IO[bytes], left: int) -> bytes:
+    """BLOCK bytes, or as many as it takes to see the end of a line; no room is made for more than is left."""
+    data = file.read(min(BLOCK, left))
     while data and b"\n" not in data[-BLOCK:] and len(data) % BLOCK == 0 and len(data) < LONGEST:
         more = file.read(BLOCK)
         if not more:

@@ -86,6 +86,11 @@ class RunRecord:
                 before = phase
         return phases + [{"x": stage["x"], "name": stage["skill"]} for stage in self.stages]
 
+    @cached_property
+    def phase_at(self) -> dict[int, str]:
+        """Line number of a step in the metrics -> its phase."""
+        return {line.number: str(line.row.get("phase", "")) for line in self.metrics}
+
     @property
     def total_steps(self) -> int | None:
         """Steps of all phases together; None unless the recipe gives a number for each."""

@@ -126,11 +126,11 @@ def by_phase(run: RunRecord, key: str) -> Fact:
 
     One name can stand for two measures: the entropy of SFT is over reference tokens, that of GRPO over sampled ones.
     """
-    phase = {line.number: str(line.row.get("phase", "")) for line in run.metrics}
-    stretches = [(name, list(own)) for name, own in groupby(run.series(key), key=lambda point: phase[point[2]])]
+    points = run.series(key)
+    stretches = [(name, list(own)) for name, own in groupby(points, key=lambda point: run.phase_at[point[2]])]
     last = stretches[-1][0] if stretches else ""
     if len(stretches) < 2:
-        return thinned(run.series(key)) | {"phase": last}
+        return thinned(points) | {"phase": last}
     parts = [thinned(own) for _, own in stretches]
     curve: Fact = {name: [v for part in parts for v in part[name]] for name in ("x", "y", "line")}
     if any("binned" in part for part in parts):

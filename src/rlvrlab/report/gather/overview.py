@@ -169,11 +169,12 @@ def _lights(run: RunRecord) -> list[Fact]:
     lights: list[Fact] = []
     preset = run.info.get("preset")
     standing = Standing(preset)
+    healthy = {phase: health_of(phase) for phase in set(run.phase_at.values())}
     for line in run.metrics:
-        standing.add(health_of(line.row.get("phase")), line.row)
+        standing.add(healthy[run.phase_at[line.number]], line.row)
     for watched in ranges_of(preset):
         key = watched.metric
-        rows = [line for line in run.metrics if key in health_of(line.row.get("phase"))]
+        rows = [line for line in run.metrics if key in healthy[run.phase_at[line.number]]]
         seen = [(line, line.row[key]) for line in rows if isinstance(line.row.get(key), int | float)]
         light: Fact = {"metric": key, "range": str(watched).removeprefix(key).strip(), "meaning": watched.meaning,
                        "remedy": watched.remedy, "state": "absent", "value": None, "history": [], "outside": None,

@@ -61,13 +61,14 @@ class Answers:
             return -1
         whole = value if isinstance(value, str) else _AS_TEXT(value)
         shown = whole[:LONGEST]
-        if shown not in self._index or (len(whole) > LONGEST) != (self._index[shown] in self.cut):
-            self._index[shown] = len(self.texts)
+        index = self._index.get(shown)
+        if index is None or (len(whole) > LONGEST) != (index in self.cut):
+            index = self._index[shown] = len(self.texts)
             self.texts.append(shown)
             self.characters += len(shown)
             if len(whole) > LONGEST:
-                self.cut[self._index[shown]] = len(whole)
-        return self._index[shown]
+                self.cut[index] = len(whole)
+        return index
 
     def add(
         self, row: dict[str, Any], file: str, line: int, side: str = "", step: int | None = None, change: str = ""
