@@ -3,9 +3,9 @@
 RAW has a folder per arm, named KIND_sSEED or `base`, with the file COMMIT, the folders of its examinations by `rlvr
 eval` (or exam.json: by examination which problems were asked, and how many answers to each were right and were judged)
 and, of a training, metrics.jsonl, config.json, run_info.json and cards. FORM is one of `FORMS` below: which arms and
-sets the file holds, and which are compared; or `rates`, which reads cards. Arms that FILE has already and RAW has not
-stay in it. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept, and no
-answer.
+sets the file holds, and which are compared; or `rates` or `shown`, which read cards. Arms that FILE has already and
+RAW has not stay in it. `python studies/exam_tables.py FILE.json` prints the tables. Nothing of the data sets is kept,
+and no answer.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ PLUS_SETS = {data: (greedy, "") for data, (greedy, _) in CODE_SETS.items()} | {
 }  # fmt: skip
 """Greedy answers alone, and MBPP+ also by the inputs that MBPP itself has."""
 
+BEFORE = "0_baseline.json"
 BETWEEN = "1_after_sql.json"
 """The card of a policy between its second and its third stage."""
+LOSSES = {"nll": "sft/nll", "entropy": "actor/entropy", "grad_norm": "actor/grad_norm", "step_s": "time/step_s"}
+"""Of every step of SFT, which draws no answers."""
 NOT_TRAINED: Facts = {"steps": 0, "answers": 0, "cut": "", "memory_gb": 0, "train_s": 0.0}
 
 
@@ -181,10 +184,10 @@ def without_place(word: str) -> str:
 
 
 def training_of(folder: Path) -> Facts:
-    """Steps of GRPO, their answers, seconds and curves, and what cut it; zeros where nothing was trained."""
+    """Steps of GRPO or SFT, their answers, seconds and curves, and what cut it; zeros where nothing was trained."""
     if not (folder / "metrics.jsonl").exists():
         return NOT_TRAINED
-    rows = [row for row in read_lines(folder / "metrics.jsonl") if "groups/collected" in row]
+    rows = [row for row in read_lines(folder / "metrics.jsonl") if {"groups/collected", LOSSES["nll"]} & row.keys()]
     info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
     n = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]["rollout"]["n"]
     words = [word for word in info["command"][3:] if not re.match(r"engine\.model=|output_dir=", word)]
@@ -192,7 +195,7 @@ def training_of(folder: Path) -> Facts:
     return NOT_TRAINED | {
         "cut": "" if status == "finished" else status,
         "overrides": words, "started": info["started"], "packages": info["packages"], "steps": len(rows),
-        "answers": int(sum(row["groups/collected"] for row in rows)) * n,
+        "answers": int(sum(row.get("groups/collected", 0) for row in rows)) * n,
         "train_s": short(sum(row["time/step_s"] for row in rows)),
         "curves": {name: [short(row.get(key, 0.0)) for row in rows] for name, key in CURVES.items()},
     }  # fmt: skip
@@ -214,13 +217,26 @@ def sums_of(folder: Path) -> dict[str, int]:
 
 def rates(raw: Path) -> Facts:
     """Cards of trainings in turn: before and after the first stage, between the other two, and at every arm's end."""
-    cards = [("base", raw / "code_s0", "0_baseline.json")]
+    cards = [("base", raw / "code_s0", BEFORE)]
     for path in sorted(raw.glob("*_s[0-9]")):
         kind, seed = path.name.rsplit("_", 1)
         if (path / "analysis/cards" / BETWEEN).exists():
             cards.append((f"{kind}_after_sql_{seed}", path, BETWEEN))
         cards.append((path.name, path, "1_grpo.json"))
     return kept([part_of(*card) for card in cards], {}, [])
+
+
+def shown(raw: Path) -> Facts:
+    """Cards of trainings by SFT: before the first of them, and after each; with what was set and every step's loss."""
+    arms = sorted(raw.glob("shown_*_s[0-9]"))
+    cards = [("base", arms[0], BEFORE), *((path.name, path, "1_sft.json") for path in arms)]
+    made = kept([part_of(*card) for card in cards], {}, [])
+    for path in arms:
+        settings = json.loads((path / "config.json").read_text(encoding="utf-8"))["recipe"]["phase_tables"]["sft"]
+        rows = [row for row in read_lines(path / "metrics.jsonl") if LOSSES["nll"] in row]
+        losses = {name: [short(row[key]) for row in rows] for name, key in LOSSES.items()}
+        made["arms"][path.name] |= {"settings": settings, "losses": losses}
+    return made
 
 
 def part_of(name: str, folder: Path, card: str) -> Part:
@@ -240,8 +256,8 @@ def part_of(name: str, folder: Path, card: str) -> Part:
 def main() -> None:
     """Write the file."""
     raw, target = Path(sys.argv[1]), Path(sys.argv[2])
-    if sys.argv[3] == "rates":
-        save(target, rates(raw))
+    if of_cards := {"rates": rates, "shown": shown}.get(sys.argv[3]):
+        save(target, of_cards(raw))
         return
     form = FORMS[sys.argv[3]]
     found = {at.name: at for at in sorted(raw.iterdir()) if (at / "exam.json").exists() or evaluations(at)}
