@@ -135,8 +135,13 @@ def exam_of(folder: Path) -> Facts:
         found: Facts = json.loads((folder / "exam.json").read_text(encoding="utf-8"))
         return found
     info = json.loads((folder / "run_info.json").read_text(encoding="utf-8"))
-    machine = {"device": ", ".join(info["machine"]["gpus"]), "torch": info["packages"]["torch"]}
-    return machine | {"exams": {path.parent.name: examined(path.parent) for path in evaluations(folder)}}
+    return device_of(info) | {"exams": {path.parent.name: examined(path.parent) for path in evaluations(folder)}}
+
+
+def device_of(info: Facts) -> Facts:
+    """What it ran on: the cards, or else the processor."""
+    machine = info["machine"]
+    return {"device": ", ".join(machine.get("gpus") or [machine["processor"]]), "torch": info["packages"]["torch"]}
 
 
 def evaluations(folder: Path) -> list[Path]:
@@ -246,7 +251,7 @@ def part_of(name: str, folder: Path, card: str) -> Part:
     facts = NOT_TRAINED if before else training_of(folder)
     known = {**facts, "seconds": facts["train_s"], "card_s": 0.0, "code": commit_of(folder)}
     known |= {"started": datetime.fromisoformat(info["started"]).timestamp()}
-    known |= {"device": ", ".join(info["machine"]["gpus"]), "torch": info["packages"]["torch"]}
+    known |= device_of(info)
     answers = list(read_lines(path.with_suffix(".answers.jsonl")))
     return Part(
         name, known, json.loads(path.read_text()), answers, [] if before else list(read_lines(folder / "metrics.jsonl"))
