@@ -8,8 +8,8 @@ case $python in /*) ;; *) python=$PWD/$python ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$work" "$root"
-"$python" -m venv "$work/venv"
-"$work/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps "$work"/rlvrlab-*.whl
+"$python" -m venv --without-pip "$work/venv"  # the pip that is there installs into it, too
+"$python" -m pip --python "$work/venv/bin/python" install --quiet --disable-pip-version-check --no-deps "$work"/rlvrlab-*.whl
 # A file of paths that comes after our own, so that the installed package wins over a clone's.
 "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$work/paths"
 site=$("$work/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 NORMAL = NormalDist()
 TINY = 1e-300
+"""In the place of 0 in a denominator; what is 1 and something is either 0 or far larger."""
 
 
 def normal_quantile(level: float) -> float:
@@ -73,19 +74,15 @@ def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
     if x > (a + 1) / (a + b + 2):
         return 1 - _incomplete_beta(rest, x, b, a)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
-    c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or TINY)
     value = d
     for m in range(1, 10_000):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d, c = 1 / _away_from_zero(1 + even * d), _away_from_zero(1 + even / c)
+        d, c = 1 / (1 + even * d or TINY), 1 + even / c or TINY
         value *= d * c
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d, c = 1 / _away_from_zero(1 + odd * d), _away_from_zero(1 + odd / c)
+        d, c = 1 / (1 + odd * d or TINY), 1 + odd / c or TINY
         value *= d * c
         if abs(d * c - 1) < 1e-15:
             break
     return math.exp(log_front) * value / a
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > TINY else TINY

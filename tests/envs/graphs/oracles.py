@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import combinations, permutations
 from typing import Any
 
@@ -45,13 +46,18 @@ def tour(reference: Reference) -> int:
     return min(best[everything, j] + d[j][0] for j in range(1, n))
 
 
+@cache
+def bijections(n: int) -> np.ndarray:
+    return np.array(list(permutations(range(n))))
+
+
 def edit_distance(reference: Reference) -> int:
     """Every bijection."""
     first, second = [graph_of(plain) for plain in reference["graphs"]]
     n = len(first)
     a, b = nx.to_numpy_array(first) > 0, nx.to_numpy_array(second) > 0
     differ = np.array([[first.nodes[i]["label"] != second.nodes[j]["label"] for j in range(n)] for i in range(n)])
-    perms = np.array(list(permutations(range(n))))
+    perms = bijections(n)
     cost = differ[np.arange(n), perms].sum(axis=1)
     for i in range(n):
         for j in range(i):
