@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.randomness import generator
@@ -57,6 +56,8 @@ class Tokens:
 
 
 def model_of(size: str, device: str, dtype: Any, lora: bool, spread: float = 0.02) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     torch.manual_seed(0)
     config = LlamaConfig(**SIZES[size], max_position_embeddings=2048, tie_word_embeddings=True, rope_theta=100000.0,
                          bos_token_id=0, eos_token_id=2, pad_token_id=0, initializer_range=spread)  # fmt: skip
@@ -82,6 +83,8 @@ def requests_of(groups: int, n: int, around: int, new: int, vocab: int, varied: 
 
 def generate(model: Any, requests: Sequence[Request], device: str) -> int:
     """The same work by Transformers; returns the tokens sampled."""
+    from transformers import GenerationConfig
+
     rows = [request.tokens for request in requests for _ in range(request.n)]
     longest, new = max(map(len, rows)), requests[0].sampling.max_tokens
     ids = torch.zeros(len(rows), longest, dtype=torch.long)
