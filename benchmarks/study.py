@@ -1,6 +1,6 @@
 """The study runner's figures: overhead per trial, planning 500 trials, two processes against one, a trial's start-up.
 
-    python benchmarks/study.py [--json] [--trials 40]
+    python benchmarks/study.py [overhead] [planning] [start] [processes] [--json] [--trials 40]
 
 The scheduler's overhead is measured with trials that take no time (a launcher that answers at once), so that nothing
 but the runner's own work is left: surveys, decisions, logs, study.json. Real trials also start a Python process, which
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +170,24 @@ def two_processes(trials: int) -> dict[str, Any]:
             "two_wall_s": two / 2, "asked": "≥ 1.8 on two free cores"}  # fmt: skip
 
 
+SECTIONS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
+    "overhead": lambda _: [overhead(100), overhead(500)],
+    "planning": lambda _: planning(),
+    "start": lambda _: [start_up()],
+    "processes": lambda trials: [two_processes(trials)],
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"which of: {', '.join(SECTIONS)} [all]")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--trials", type=int, default=8, help="of the comparison of one process with two")
     options = parser.parse_args()
     facts = {**machine(), **package_versions(), "load": round(os.getloadavg()[0], 1)}
-    rows = [overhead(100), overhead(500), *planning(), start_up(), two_processes(options.trials)]
+    if unknown := set(options.sections) - set(SECTIONS):
+        sys.exit(f"no section {min(unknown)!r}; there are: {', '.join(SECTIONS)}")
+    rows = [row for name in options.sections or SECTIONS for row in SECTIONS[name](options.trials)]
     if options.json:
         print(json.dumps({"machine": facts, "figures": rows}, indent=2))
         return
