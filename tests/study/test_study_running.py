@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+import study_lab
 from study_lab import Pretend, decision, find_study, run_study, stage, write_study
 
 from rlvrlab.errors import RunLocked, UserError
+from rlvrlab.record.files import write_json
 from rlvrlab.study import chain, decide, run
 from rlvrlab.study.board import Board
 from rlvrlab.study.folder import StudyFolder
@@ -263,3 +267,16 @@ def test_while_nothing_happens_nothing_is_written_and_nothing_resolved_again(tmp
     settings = {json.dumps(trial["settings"], sort_keys=True) for trial in made["trials"].values()}
     assert len(idle) >= 40 and len(written) <= len(idle) // 20 + len(launcher.jobs) + 1
     assert len(identified) <= 2 * len(settings)
+
+
+def test_a_trial_that_ends_well_without_what_was_asked_is_given_up_and_not_begun_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_scores(path: Path, value: dict[str, Any]) -> None:
+        write_json(path, {**value, "evaluated": {}} if path.name == "result.json" else value)
+
+    monkeypatch.setattr(study_lab, "write_json", without_scores)
+    ended, launcher, made = run_study(write_study(tmp_path, TWO), lambda job: 0.5)
+    assert ended.status == "failed" and len(launcher.jobs) == len(made["trials"])
+    whys = {attempt["why"] for trial in made["trials"].values() for attempt in trial["attempts"]}
+    assert whys == {"it ended well but left a result.json without here"}

@@ -57,7 +57,8 @@ class Runner:
         self.states = read_states(self.folder.path)
         self.decisions = read_decisions(self.folder.path)
         self.board = Board(self.chain, self.folder.path, self.states, self.decisions)
-        self._running: dict[str, Trial] = {}
+        self._running: dict[str, dict[str, str]] = {}
+        """By trial the suites that its attempt was asked for, with their hashes."""
         self._written, self._changed = 0.0, True
 
     def retry(self) -> int:
@@ -138,7 +139,7 @@ class Runner:
             row = self.folder.event("started", trial=name, rung=state.rung)
             state.begin(row["time"], state.rung)
             state.status = "running"
-            self._running[name] = trial
+            self._running[name] = suites
             self._changed = True
             self._observe(f"{name}: {self._begins(name, trial, suites, survey)}", survey, self.states)
             self.launcher.start(Job(name, folder))
@@ -174,12 +175,14 @@ class Runner:
     def _take(self, outcome: Outcome) -> None:
         """Where an attempt's end leads: done, one rung up, once more, or given up."""
         name, state, study = outcome.trial, self.states[outcome.trial], self.chain.file.study
-        self._running.pop(name, None)
+        asked = self._running.pop(name, {})
         if outcome.status == "done":
             state.result = read_result(self.folder.path / "trials" / name)
-            if state.result is not None:
+            lacking = [one for one, value in asked.items() if not state.covers({one: value})]
+            if state.result is not None and not lacking:
                 return self._take_end(name, "finished", "", "finished")
-            outcome = Outcome(name, "failed", "it ended well but left no result.json")
+            what = f"a result.json without {', '.join(lacking)}" if state.result is not None else "no result.json"
+            outcome = Outcome(name, "failed", f"it ended well but left {what}")
         if outcome.status in ("killed", "stopped"):
             state.deaths += 1
             if state.deaths <= study.resources.retries:
