@@ -17,8 +17,9 @@ from needs_torch import torch
 from test_hf_sampling import RAGGED, TOLERANCE, Letters, branches, model_of, prompt, tokens_of
 
 from rlvrlab.engines.hf import blocks, decode_cuda
+from rlvrlab.engines.hf import sampler as sampler_module
 from rlvrlab.engines.hf.asked import Asked
-from rlvrlab.engines.hf.places import SLOTS_PER_PROMPT, Places
+from rlvrlab.engines.hf.places import Places
 from rlvrlab.engines.hf.sampler import HfSampler
 from rlvrlab.types import Completion, Request, Sampling
 
@@ -246,21 +247,65 @@ def test_a_prompt_lies_where_no_living_row_looks_and_stays_while_its_rows_wait()
     assert third.slot_R.tolist() == [second.slots[0], 0]
 
 
-def test_rows_wait_for_slots_when_stragglers_hold_them() -> None:
-    places = Places(asked_for([8] * 20), 8)
-    assert places.slots == 2 * SLOTS_PER_PROMPT == 8
-    places.slots = 2
-    assert places.admit() is not None
-    places.leave(np.arange(7))
-    second = places.admit()
-    assert second is not None and second.groups == [1] and second.row_R.tolist() == list(range(8, 15))
-    places.leave(np.arange(7))
-    third = places.admit()  # the slot of group 0, whose straggler lives, is not taken; group 1's last row begins
-    assert third is not None and third.groups == [] and third.row_R.tolist() == [15]
-    assert places.admit() is None and places.waiting == 20 * 8 - 16
-    places.leave(places.taken)
-    fourth = places.admit()
-    assert fourth is not None and len(fourth.row_R) == 8, "when nobody lives all slots are free"
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(1, 12), st.randoms(use_true_random=False))
+def test_whoever_finds_a_place_finds_a_slot(samples: list[int], count: int, chance: Any) -> None:
+    """Also where every group is held by one straggler."""
+    asked = asked_for(samples)
+    places = Places(asked, count)
+    assert places.slots <= count
+    lies: dict[int, int] = {}
+    begun: list[int] = []
+    while places.waiting or len(places.taken):
+        free = len(places.row_P) - len(places.taken)
+        arrivals = places.admit()
+        if arrivals is not None:
+            assert len(arrivals.row_R) == min(free, len(arrivals.row_R) + places.waiting), "every free place is taken"
+            lies.update(zip(asked.group_R[arrivals.row_R].tolist(), arrivals.slot_R.tolist(), strict=True))
+            begun += arrivals.row_R.tolist()
+        living = set(asked.group_R[places.row_P[places.taken]].tolist())
+        assert len({lies[group] for group in living}) == len(living), "two living groups in one slot"
+        leaving = [place for place in places.taken.tolist() if chance.random() < 0.7] or places.taken[:1].tolist()
+        places.leave(np.array(leaving, dtype=int))
+    assert begun == list(range(len(asked.group_R)))
+
+
+@pytest.mark.parametrize("new", [4, 60, 70])
+@pytest.mark.parametrize("held", [1, 7, 33])
+def test_a_room_never_takes_more_memory_than_it_may(new: int, held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = sampler_of(200)
+    per_position = sampler.weights.shape.cache_values * sampler.weights.dtype.itemsize
+    budget = held * per_position * 2 * 64  # so many rows, each with a prompt of its own, as a room is rounded
+    monkeypatch.setattr(sampler_module, "CACHE_BYTES_CPU", budget)
+    for n in (1, 4):
+        sampler.forget()
+        sampler.sample([Request(prompt(20, i), n, ("m", i), Sampling(new)) for i in range(24)], 0)
+        least = sum(64 * -(-length // 64) for length in (20, new)) * per_position  # one row always begins
+        assert sampler.cache_bytes <= max(budget, least)
+
+
+def test_short_answers_do_not_wait_behind_the_capacity_of_long_ones(
+    watched: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = sampler_of(200)
+    per_position = sampler.weights.shape.cache_values * sampler.weights.dtype.itemsize
+    monkeypatch.setattr(sampler_module, "CACHE_BYTES_CPU", 11 * per_position * (64 + 128))
+    requests = [Request(prompt(3), 1, ("long",), Sampling(90))]  # eight such answers abreast, or sixteen short ones
+    requests += [Request(prompt(3, i), 1, ("short", i), Sampling(2)) for i in range(31)]
+    answers = sampler.sample(requests, 0)
+    assert max(watched["steps"]) == 16 and [len(group) for group in answers] == [1] * 32
+
+
+def test_what_nobody_wants_any_more_makes_room_while_it_is_drawn(
+    sampler: HfSampler, watched: dict[str, list[int]]
+) -> None:
+    heard: list[int] = []
+    requests = [Request(prompt(3), 2, ("unwanted",), Sampling(60)), Request(prompt(4), 3, ("wanted",), Sampling(4))]
+    sampler.max_rows = 3
+    groups = sampler.sample(
+        requests, 0, lambda told: heard.extend(row[0] for row in told), lambda request: request == 0 and 1 in heard
+    )
+    assert len(groups[1]) == 3 and len(watched["steps"]) <= 3 * decode_cuda.LOOK_EVERY
 
 
 def test_the_living_close_up_only_when_nobody_waits() -> None:

@@ -136,7 +136,15 @@ def test_the_bar_says_how_many_of_the_next_answers_are_drawn_and_that_is_no_sile
         assert not signs, "problems are no answers"
         with counted(ANSWERS, 5):
             made(2)
-    assert bar._bars.tasks[0].fields["facts"] == "2 of the next 5 drawn" and len(signs) == 1
+        assert bar._bars.tasks[0].fields["facts"] == "2 of the next 5 drawn" and len(signs) == 1
+        env = Elsewhere()
+        bar.observe(list(examined(Plain, env, env.problems("test", 4)).judged))
+        with counted(ANSWERS, 5):
+            made(3)
+        assert bar._bars.tasks[0].fields["facts"] == "accepted 100.0 %  unjudged 1  3 of the next 5 drawn"
+    with counted(ANSWERS, 5):
+        made(4)
+    assert "3 of the next 5" in bar._bars.tasks[0].fields["facts"], "nobody listens behind the bar"
 
 
 def test_answers_to_problems_with_tools_are_not_judged_before_their_tools_have_answered(

@@ -254,15 +254,19 @@ class AnswersBar:
 
     def _drawn(self, what: str, count: int, total: int) -> None:
         if what == ANSWERS:
-            self._bars.update(self._task, facts=f"{count} of the next {total} drawn")
+            self._show(f"{count} of the next {total} drawn")
             self._alive()
+
+    def _show(self, drawn: str = "", advance: int = 0) -> None:
+        share = f"accepted {percent(self._solved / self._judged)}" if self._judged else ""
+        unjudged = f"unjudged {self._unjudged}" if self._unjudged else ""
+        facts = "  ".join(part for part in (share, unjudged, drawn) if part)
+        self._bars.update(self._task, advance=advance, facts=facts)
 
     def observe(self, batch: list[Any]) -> None:
         """Move the bar on by a batch of judged answers."""
         known = [one.verdict.correct for one in batch if one.verdict.correct is not None]
         self._judged, self._solved = self._judged + len(known), self._solved + sum(known)
         self._unjudged += len(batch) - len(known)
-        share = f"accepted {percent(self._solved / max(1, self._judged))}"
-        facts = f"{share}  unjudged {self._unjudged}" if self._unjudged else share
-        self._bars.update(self._task, advance=len(batch), facts=facts)
+        self._show(advance=len(batch))
         self._alive()

@@ -43,9 +43,9 @@ class Asked:
         """Steps of the longest row."""
         return int(self.limit_R.max())
 
-    def uniform_of(self, row_R: Ints, new_tokens: int) -> Floats:
+    def uniform_of(self, row_R: Ints) -> Floats:
         """The numbers of these rows in lines of one length, with zeros behind them."""
-        uniform_RT = np.zeros((len(row_R), new_tokens))
+        uniform_RT = np.zeros((len(row_R), self.new_tokens))
         for line_T, row in zip(uniform_RT, row_R, strict=True):
             line_T[: len(self.uniform_R[row])] = self.uniform_R[row]
         return uniform_RT

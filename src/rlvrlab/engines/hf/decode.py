@@ -51,7 +51,7 @@ def decode(weights: Weights, asked: Asked, stopped: Stopped | None, ended: Ended
     """All rows together until each has ended."""
     rows = Rows(asked, weights.device)
     cache = new_cache(weights, len(asked.prompts), rows.longest, len(rows), asked.new_tokens, masked_own=False)
-    uniform_RT = torch.from_numpy(asked.uniform_of(rows.id_R, asked.new_tokens)).to(weights.device)
+    uniform_RT = torch.from_numpy(asked.uniform_of(rows.id_R)).to(weights.device)
     token_RT = torch.zeros(len(rows), asked.new_tokens, dtype=torch.long, device=weights.device)
     logp_RT = torch.zeros(token_RT.shape, device=weights.device)
     logits_RV = prefill(weights, asked.prompts, asked.begun_G, cache)[rows.group]

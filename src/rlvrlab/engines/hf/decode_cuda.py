@@ -21,7 +21,7 @@ from rlvrlab.batch import Ints
 from rlvrlab.engines.hf.asked import Asked, Drawn, Ended, Moves, Stopped
 from rlvrlab.engines.hf.blocks import new_cache, prefill
 from rlvrlab.engines.hf.operations import TorchOperations, new_state
-from rlvrlab.engines.hf.places import Arrivals, Places, bucket
+from rlvrlab.engines.hf.places import Arrivals, Places, bucket, rounded
 from rlvrlab.engines.hf.weights import Weights
 
 LOOK_EVERY = 8
@@ -78,7 +78,7 @@ class GraphDecoder:
         most: int,
         stopped: Stopped | None,
         ended: Ended,
-        unwanted: Callable[[int], bool] | None = None,
+        unwanted: Callable[[int], bool],
     ) -> None:
         """Draw all rows, at most so many abreast; those that are `unwanted` when their turn comes do not begin."""
         places = Places(asked, most, unwanted)
@@ -97,7 +97,7 @@ class GraphDecoder:
             places.step_P += steps
             gone = room.look(places, stopped)
             if len(gone):
-                row_R, drawn = places.row_P[gone], room.drawn(gone)
+                row_R, drawn = places.row_P[gone], room.drawn(gone, int(places.step_P[gone].max()) + 1)
                 places.leave(gone)
                 room.vacate(gone)
                 ended(row_R, drawn)
@@ -109,8 +109,7 @@ class GraphDecoder:
         """Buffers that hold the call, in steps of 64 positions; they grow to hold earlier ones too, unless many short
         rows before and few long ones now would make that far larger than either."""
         longest = max(len(p) for p in asked.prompts)
-        positions = (-(-n // 64) * 64 for n in (longest, asked.new_tokens))
-        wanted = Sizes(bucket(len(places.row_P)), bucket(places.slots), *positions)
+        wanted = Sizes(bucket(len(places.row_P)), bucket(places.slots), rounded(longest), rounded(asked.new_tokens))
         if self._room is not None:
             both = Sizes(*map(max, wanted, self._room.sizes))
             if both.positions <= 2 * max(wanted.positions, self._room.sizes.positions):
@@ -148,14 +147,14 @@ class Room:
     def begin(self, asked: Asked, new: Arrivals) -> None:
         """Compute the prompts that are new, draw the first token of each row, and put all into the rows' places."""
         rows, top_p_R = new.row_R, asked.top_p_R[new.row_R]
-        part = new_state(self.weights.device, len(rows), self.sizes.new_tokens)
+        part = new_state(self.weights.device, len(rows), asked.new_tokens)
         for buffer, values in (
             (part.group, new.slot_R),
             (part.length, np.array([len(asked.prompts[group]) for group in asked.group_R[rows]])),
             (part.limit, asked.limit_R[rows]),
             (part.temperature, asked.temperature_R[rows]),
             (part.top_p, top_p_R),
-            (part.uniform, asked.uniform_of(rows, self.sizes.new_tokens)),
+            (part.uniform, asked.uniform_of(rows)),
         ):
             buffer.copy_(torch.from_numpy(np.ascontiguousarray(values)))
         part.living.fill_(1)
@@ -165,7 +164,7 @@ class Room:
         self.ops.choose(logits_GV[self._on_device(new.prompt_R)], part, bool((top_p_R < 1).any()))
         place = self._on_device(new.place_R)
         for whole, own in zip(self.state.by_place(), part.by_place(), strict=True):
-            whole[place] = own
+            whole[(place, slice(own.shape[1])) if own.dim() == 2 else place] = own
 
     def _scores(self, asked: Asked, new: Arrivals) -> Tensor:
         """Scores after each of the prompts (G, V)."""
@@ -187,10 +186,10 @@ class Room:
             living_P[living_P] = ~stopped(places.row_P[going], tokens)
         return taken[~living_P]
 
-    def drawn(self, place_P: Ints) -> Drawn:
-        """What stands in the output lines of these places."""
+    def drawn(self, place_P: Ints, tokens: int) -> Drawn:
+        """The first so many tokens in the output lines of these places."""
         place = self._on_device(place_P)
-        token_RT, logp_RT = self.state.out_token[place], self.state.out_logp[place]
+        token_RT, logp_RT = self.state.out_token[place, :tokens], self.state.out_logp[place, :tokens]
         return Drawn(token_RT.cpu().numpy(), logp_RT.double().cpu().numpy())
 
     def move(self, moves: Moves, used: int) -> None:

@@ -20,9 +20,6 @@ REFILL_SHARE = 1 / 8
 """Rows that wait begin once so large a share of the places can be filled, or all who wait can begin. Nobody else draws
 a token meanwhile: prompts are computed without a graph, kernel after kernel, and the weights are read for one prompt as
 for many, so a few prompts cost as much time as several steps. Until then less than an eighth of the batch is idle."""
-SLOTS_PER_PROMPT = 4
-"""Slots for each prompt of a full batch. A group keeps its slot until its longest answer ends, when most of the others
-have long ended and other prompts' rows have taken their places; with fewer slots those would have to wait."""
 BUCKETS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 """Batch sizes that get a graph of their own."""
 NOBODY = -1
@@ -31,6 +28,16 @@ NOBODY = -1
 def bucket(rows: int) -> int:
     """The smallest graph that holds so many rows."""
     return next((size for size in BUCKETS if size >= rows), rows)
+
+
+def bucket_within(rows: int) -> int:
+    """The largest graph with at most so many rows."""
+    return max((size for size in BUCKETS if size <= rows), default=1)
+
+
+def rounded(positions: int) -> int:
+    """Rooms grow in steps of 64 positions."""
+    return -(-positions // 64) * 64
 
 
 class Arrivals(NamedTuple):
@@ -61,8 +68,8 @@ class Places:
         self.row_P: Ints = np.full(count, NOBODY)
         self.step_P: Ints = np.zeros(count, dtype=np.int64)
         """Tokens drawn before the newest one."""
-        abreast = int((asked.group_R[count - 1 :] - asked.group_R[: rows - count + 1]).max()) + 1
-        self.slots = min(count, len(asked.prompts), SLOTS_PER_PROMPT * abreast)
+        self.slots = min(count, len(asked.prompts))
+        """Whoever sits needs at most a slot of their own, so whoever finds a place finds a slot."""
         self._slot_of: dict[int, int] = {}
         self._next = 0
 
@@ -101,12 +108,9 @@ class Places:
         kept = {groups[0], *self.asked.group_R[sitting].tolist()}
         slot_of = {group: slot for group, slot in self._slot_of.items() if group in kept}
         vacant = sorted(set(range(self.slots)) - set(slot_of.values()))
-        new = dict(zip((g for g in dict.fromkeys(groups) if g not in slot_of), vacant, strict=False))
-        row_R = np.array([r for r, g in zip(wanted, groups, strict=True) if g in slot_of or g in new])
-        if len(sitting) and len(row_R) < min(enough, len(wanted)):
-            return None  # for want of slots
+        new = dict(zip((group for group in dict.fromkeys(groups) if group not in slot_of), vacant, strict=False))
         self._slot_of = slot_of | new
-        return self._seat(free[: len(row_R)], row_R, new)
+        return self._seat(free[: len(wanted)], np.array(wanted), new)
 
     def _wanted(self, most: int) -> list[int]:
         """The first who wait and whom somebody waits for."""

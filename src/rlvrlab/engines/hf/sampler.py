@@ -24,6 +24,7 @@ from rlvrlab.engines.hf.attention import without_cudnn
 from rlvrlab.engines.hf.decode import decode
 from rlvrlab.engines.hf.decode_cuda import GraphDecoder
 from rlvrlab.engines.hf.memory import available
+from rlvrlab.engines.hf.places import bucket_within, rounded
 from rlvrlab.engines.hf.weights import Weights, obstacle
 from rlvrlab.errors import TrainingDiverged, UserError
 from rlvrlab.randomness import generator
@@ -131,14 +132,18 @@ class HfSampler:
         self.weights.reach(prompt + max((request.sampling.max_tokens for request in requests), default=0))
 
     def _portions(self, requests: Sequence[Request]) -> Iterator[list[Row]]:
-        """What is decoded by one call: with graphs everything, for rows that wait take free places there; on a CPU as
-        many rows as memory allows, wave after wave (decode.py says why)."""
+        """What is decoded by one call. On a CPU: as many rows as memory allows, wave after wave (decode.py says why).
+        With graphs rows that wait take free places; answers so short that memory holds twice as many of them abreast
+        are a call of their own."""
         rows = self._in_order(requests)
         prompt = max((len(request.tokens) for request in requests), default=0)
         while rows:
-            longest = prompt + requests[rows[0].request].sampling.max_tokens
-            self.abreast = min(len(rows), self._capacity(longest))
-            count = self.abreast if self._graphs is None else len(rows)
+            limit_R = [requests[row.request].sampling.max_tokens for row in rows]
+            most = count = self._capacity(prompt, limit_R[0])
+            if self._graphs is not None and len(rows) > most:
+                short = {limit for limit in set(limit_R) if self._capacity(prompt, limit) >= 2 * most}
+                count = next((i for i, limit in enumerate(limit_R) if i >= most and limit in short), len(rows))
+            self.abreast = min(len(rows), most)
             yield rows[:count]
             rows = rows[count:]
 
@@ -153,13 +158,17 @@ class HfSampler:
 
         return [Row(i, sample) for i in sorted(range(len(requests)), key=size) for sample in range(requests[i].n)]
 
-    def _capacity(self, length: int) -> int:
-        kind = self.weights.device.type
+    def _capacity(self, prompt: int, new_tokens: int) -> int:
+        """Rows abreast that memory holds, each with a prompt of its own; with graphs as their room is rounded."""
         per_token = self.weights.shape.cache_values * self.weights.dtype.itemsize
         budget = CACHE_BYTES_CPU
-        if kind == "cuda":
+        if self.weights.device.type == "cuda":
             budget = int((available(self.weights.device) + self.cache_bytes) * CACHE_SHARE_CUDA)
-        return max(1, min(self.max_rows, budget // (per_token * length)))
+        if self._graphs is None:
+            held = budget // (per_token * (prompt + new_tokens))
+        else:
+            held = bucket_within(budget // (per_token * (rounded(prompt) + rounded(new_tokens))))
+        return max(1, min(self.max_rows, held))
 
     def _decode(
         self,
@@ -177,7 +186,7 @@ class HfSampler:
 
         def stopped(index: Ints, tokens: Iterable[Ints]) -> Bools:
             pairs = zip(index, tokens, strict=True)
-            return np.array([(bool(stops[r]) and self._holds(t.tolist(), stops[r])) or needless(r) for r, t in pairs])
+            return np.array([needless(r) or (bool(stops[r]) and self._holds(t.tolist(), stops[r])) for r, t in pairs])
 
         check = stopped if any(stops) or unwanted is not None else None
         if self._graphs is not None:
