@@ -26,6 +26,7 @@ def endless_rows(name: str) -> list[dict[str, Any]]:
 
 
 BUSY = "training_10m_busy_x86_2"
+RAN_BEFORE = "others had run on the machine just before; not measured as its first command"
 
 
 def in_short() -> list[str]:
@@ -67,7 +68,8 @@ def in_short() -> list[str]:
         ("HumanEval, 1.5B, second command", card, ", ".join(later), "–", "20 s", here),
         ("first answer of `rlvr eval`, 1.5B, two problems", card, ", ".join(f"{one:.1f} s" for one in judged), "–",
          "8 s", "`benchmarks/eval_start.py`"),
-        ("first verdict of `rlvr eval`, 1.5B, HumanEval", card, verdicts, f"first answer kept: {kept}", "8 s",
+        ("first verdict of `rlvr eval`, 1.5B, HumanEval", card, verdicts,
+         f"first answer kept: {kept}; {RAN_BEFORE}", "8 s",
          "[below](#humaneval-by-one-command)"),
         ("first update of `rlvr train`, 1.5B", card, ", ".join(sorted(again)),
          f"{compiled} where kernels are compiled, {very_first} where Python's bytecode is too",
@@ -183,7 +185,7 @@ def steps_on_h200() -> list[str]:
 def at_work() -> list[str]:
     """How long kernels ran in a step: the rest, in which the host starts them, is the most that CUDA graphs could save.
 
-    Phases of these files are not told: they were clocked after a profiler had run, which slows every start down.
+    Phases of these files are not told: the page says why.
     """
     names = {"h200_training_135m_3": "135M, LoRA r8, 256 × 128 tokens",
              "h200_training_1500m": "1.5B, LoRA r8, 512 × 128 tokens"}  # fmt: skip
@@ -230,7 +232,8 @@ def refilling() -> list[str]:
     for one in found("h200_refill"):
         [row] = one["rows"]
         rate, (low, high) = row["tokens_per_s"], row["range"]
-        rows.append((f"{row['answers']:,} answers in {row['places']:,} places", f"{100 * row['ended']:.0f} %",
+        asked = f"{'with' if one['chat'] else 'without'} `--chat`, at most {one['max_tokens']} tokens"
+        rows.append((f"{row['answers']:,} answers in {row['places']:,} places, {asked}", f"{100 * row['ended']:.0f} %",
                      f"{row['tokens_per_answer']:.0f}", f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})",
                      f"{rate['refilled']:,} tokens/s", f"{rate['waves']:,} tokens/s"))  # fmt: skip
     return table(("1.5B, questions of MBPP", "end by themselves", "tokens an answer", "refilled / waves", "refilled",

@@ -1,8 +1,10 @@
 """Queries that only lack a line break: python studies/interference/closed_fences.py RAW FILE.json sql_test.jsonl
 
-RAW and FILE are those of `studies/keep_exams.py RAW FILE.json shown`. Of the queries of a card that are not in form,
-how many close their block on the query's last line, and how many of these are right once the fence has a line of its
-own. They are judged again as the card's were, in the jail. FILE gets the marks of every arm as `closed`.
+RAW and FILE are those of `studies/keep_exams.py RAW FILE.json shown`, and sql_test.jsonl is what `rlvr data make sql
+--size 120 --role test -o sql_test.jsonl` writes. Of the queries of a card that are not in form, how many close their
+block on the query's last line, and how many of these are right once the fence has a line of its own. They are judged
+again as the card's were, in the jail. FILE gets the marks of every arm as `closed`, and which queries were in form
+before anything was moved.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ def closed_marks(rows: Iterable[Mapping[str, Any]], problems: Mapping[str, Probl
     verdicts = env.verify_many([(problems[name], on_its_own_line(found[name]["answer"])) for name in glued])
     right = {name: row["correct"] is True for name, row in found.items()}
     right |= {name: verdict.correct is True for name, verdict in zip(glued, verdicts, strict=True)}
+    names = sorted(right)
     return {
         "formless": sum(row["error"] == "format" for row in found.values()), "glued": len(glued),
-        "marks": "".join(str(int(right[name])) for name in sorted(right)),
+        "marks": "".join(str(int(right[name])) for name in names),
+        "in_form": "".join(str(int(found[name]["error"] != "format")) for name in names),
     }  # fmt: skip
 
 
@@ -58,7 +62,7 @@ def main() -> None:
         folder, card = (raw / name, "1_sft") if name != "base" else (min(raw.glob("shown_*")), "0_baseline")
         rows = read_lines(folder / "analysis/cards" / f"{card}.answers.jsonl", answers=True)
         facts["closed"] = closed_marks(rows, problems)
-        print(name, {**facts["closed"], "marks": facts["closed"]["marks"].count("1")})
+        print(name, {key: told.count("1") if isinstance(told, str) else told for key, told in facts["closed"].items()})
     save(path, made)
 
 

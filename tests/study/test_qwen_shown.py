@@ -72,8 +72,9 @@ def test_sql_is_forgotten_at_one_rate_by_the_rule_as_it_was_declared() -> None:
     assert [told(first), told(second)] == ["−35.8 [−46.2, −24.3]", "−26.7 [−37.2, −15.3]"]
     p = first.p(1)
     assert p is not None and f"{6 * p:.1e}" == "2.4e-08", "the third smallest of eight: two of the broken policy"
-    assert all(told(one) in PAGE for one in (first, second)) and "p = 2.4e-08 after Holm" in PAGE
+    assert all(told(one) in PAGE for one in (first, second)) and "p < 0.0001 after Holm" in PAGE
     rows = qwen_shown_tables.verdicts(Exams(qwen_shown_tables.ROUND)).splitlines()
+    assert "| 5e-4, 60 | sql | no | yes | yes | not shown (lost in seed 1 alone) |" in rows
     said = [line for line in rows if line.endswith("| forgotten |")]
     assert said == ["| 2e-4, 60 | sql | yes | yes | yes | forgotten |"]
 
@@ -86,6 +87,23 @@ def test_what_was_lost_is_a_line_break() -> None:
         assert all(new >= old for new, old in zip(closed["marks"], judged, strict=True)), "nothing right is touched"
         assert marks - judged.count("1") <= closed["glued"] <= closed["formless"] == formless(f"shown_2e-4_s{seed}")
     assert MADE["arms"]["base"]["closed"]["marks"] == MADE["outcomes"]["sql"]["greedy"]["base"]
+
+
+def test_right_queries_were_lost_while_the_line_break_came_back_and_gains_are_mostly_form() -> None:
+    kept = {arm: facts["closed"] for arm, facts in MADE["arms"].items()}
+    for seed in (0, 1):
+        pairs = list(zip(*(kept[f"{arm}_s{seed}"]["marks"] for arm in ("shown_2e-4", "shown_long")), strict=True))
+        assert (pairs.count(("0", "1")), pairs.count(("1", "0"))) == (1, 13)
+        short, long = (np.array([[float(one[at]) for one in pairs]]) for at in (0, 1))
+        assert told(Expected(short, long, share=True)) == "−10.0 [−16.1, −3.6]"
+    assert kept["base"]["in_form"].count("0") == kept["base"]["formless"] == 26
+    began = list(zip(kept["base"]["in_form"], kept["base"]["marks"], strict=True))
+    assert ("0", "1") not in began, "what is not in form is not right"
+    for seed, more, without in ((0, 29, 22), (1, 25, 19)):
+        marks = kept[f"shown_2e-4_s{seed}"]["marks"]
+        assert marks.count("1") - kept["base"]["marks"].count("1") == more
+        assert sum(now == "1" and form == "0" for now, (form, _) in zip(marks, began, strict=True)) == without
+        assert f"| 2e-4, 60 | {seed} | +{more} | +{without} |" in PAGE
 
 
 def test_the_long_training_begins_with_the_short_one_and_all_begin_where_the_fifth_round_did() -> None:
@@ -118,6 +136,7 @@ def test_queries_that_only_lack_a_line_break_are_judged_again() -> None:
         [{**row, "turn": 0} for row in [*rows, {"problem": "2/countdown:3:x"}]], problems
     )
     assert (found["formless"], found["glued"]) == (3, 2)
+    assert found["in_form"] == "000"
     assert found["marks"] == "".join(str(int(name == first.id)) for name in sorted(problems))
 
 
