@@ -12,7 +12,17 @@ from measured import RESULTS, found, middle_of, table
 def speed() -> list[str]:
     """What was measured, in short and then in whole."""
     starts = eval_starts() + train_starts() + train_starts_on_h200()
-    return in_short() + endless_on_cores() + beside_trl() + starts + on_h200()
+    return in_short() + endless_on_cores() + beside_trl() + beside_older() + starts + on_h200()
+
+
+def beside_older() -> list[str]:
+    """CPU time of commands beside an older version."""
+    rows = []
+    for one in found("beside_older"):
+        middle, low, high = one["this version / the other"]["cpu_s"]
+        told = f"{middle:.2f} ({low:.2f}–{high:.2f})"
+        rows.append((f"`{one['command']}`", len(one["rounds"]), told, f"{one['this version']['cpu_s']:.1f}"))
+    return table(("command", "rounds", "times the CPU time: median, least and most", "seconds now"), rows)
 
 
 def endless_rows(name: str) -> list[dict[str, Any]]:
